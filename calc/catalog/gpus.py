@@ -1,4 +1,4 @@
-"""GPUs and what each can hold: the rows of gpus.tsv, one card a line with its source.
+"""GPUs and what each can hold: the rows of gpus.tsv, one card a line with its sources.
 
 A card's capacity is what CUDA can hand out, which is less than the name says: an "80 GB" A100 hands out 79.1 GiB.
 """
@@ -16,11 +16,16 @@ from calc.units import GIB, MIB, Bytes
 DriverStatus = Literal["verified", "commonly reported", "none"]
 CapacityStatus = Literal["measured", "driver-reported", "not looked up"]
 
-# What the driver keeps of the memory that it lists. The widest gap seen between a card's listed MiB and the total in its
-# out-of-memory messages is 0.86 GiB (A100 80 GB: 80.00 and 79.14), so a card whose message nobody has read is not overrated.
-DRIVER_RESERVE = Bytes(880 * MIB)
 
-# Part of a machine's shared memory that its GPU may take; the operating system keeps the rest.
+def driver_reserve(listed: Bytes) -> Bytes:
+    """What the driver keeps of the memory that it lists: half a GiB and a 160th part.
+
+    It covers every card in the table whose usable memory was read; the widest gap is 1.08 GiB, on a GH200 96GB.
+    """
+    return Bytes(GIB // 2) + listed // 160
+
+
+# Part of shared memory that the GPU may take where nobody has looked: Apple's limit is two thirds to three quarters.
 UNIFIED_SHARE = 2 / 3
 
 
@@ -38,12 +43,12 @@ class Gpu:
     driver_mib: int | None
     """Total that nvidia-smi lists, in MiB."""
     driver_mib_status: DriverStatus
-    oom_total_gib: float | None
+    usable_gib: float | None
     """Lowest total seen in the card's out-of-memory messages, in GiB."""
     bandwidth_gbs: float
     """Memory bandwidth, in 10**9 bytes per second."""
     bf16_dense_tflops: float | None
-    """Matrix throughput in bf16 without sparsity and with fp32 accumulation, in 10**12 FLOP/s; None where there is no bf16 unit."""
+    """Matrix throughput in bf16, dense, with fp32 accumulation, in 10**12 FLOP/s; None where there is no bf16 unit."""
     fp16_dense_tflops: float | None
     compute_capability: str
     """CUDA compute capability or AMD's architecture name; empty for other vendors."""
@@ -51,23 +56,29 @@ class Gpu:
     """Whether bf16 arithmetic is native; None where nobody has looked."""
     fp8: bool
     source: str
+    """Of the throughput, the bandwidth and the listed memory."""
+    usable_source: str
     notes: str
 
     @property
     def capacity(self) -> Bytes:
-        """What a process can be handed, in bytes: the total of out-of-memory messages where one was read, else what the driver lists
-        less its reserve, else what the vendor's decimal GB is at least."""
-        if self.oom_total_gib is not None:
-            return Bytes(int(self.oom_total_gib * GIB))
+        """What a process can be handed, in bytes.
+
+        The total of out-of-memory messages where one was read, else what the driver lists less its reserve, else the
+        vendor's GB, read as the 10**9 bytes that it is at least, less the same reserve.
+        """
+        if self.usable_gib is not None:
+            return Bytes(int(self.usable_gib * GIB))
         if self.driver_mib is not None:
-            return Bytes(self.driver_mib * MIB) - DRIVER_RESERVE
-        sold = int(self.marketing_gb * 10**9)
-        return Bytes(int(sold * UNIFIED_SHARE)) if self.unified else Bytes(sold) - DRIVER_RESERVE
+            listed = Bytes(self.driver_mib * MIB)
+        else:
+            listed = Bytes(int(self.marketing_gb * 10**9 * (UNIFIED_SHARE if self.unified else 1)))
+        return listed - driver_reserve(listed)
 
     @property
     def capacity_status(self) -> CapacityStatus:
         """How the capacity is known; a page marks what was not looked up."""
-        if self.oom_total_gib is not None:
+        if self.usable_gib is not None:
             return "measured"
         return "driver-reported" if self.driver_mib_status == "verified" else "not looked up"
 
@@ -85,7 +96,7 @@ def _gpu(row: dict[str, str]) -> Gpu:
         unified=bool(flag[row["unified"]]),
         driver_mib=int(row["driver_mib"]) if row["driver_mib"] else None,
         driver_mib_status=cast(DriverStatus, row["driver_mib_status"] or "none"),
-        oom_total_gib=number("oom_total_gib"),
+        usable_gib=number("usable_gib"),
         bandwidth_gbs=float(row["bandwidth_gbs"]),
         bf16_dense_tflops=number("bf16_dense_tflops"),
         fp16_dense_tflops=number("fp16_dense_tflops"),
@@ -93,6 +104,7 @@ def _gpu(row: dict[str, str]) -> Gpu:
         bf16=flag[row["bf16"]],
         fp8=bool(flag[row["fp8"]]),
         source=row["source"],
+        usable_source=row["usable_source"],
         notes=row["notes"],
     )
 
