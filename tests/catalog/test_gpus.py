@@ -36,7 +36,7 @@ def test_a_capacity_is_what_cuda_hands_out(card: str, gib: float, status: str) -
 
 @every_gpu
 def test_a_row_is_complete_and_plausible(gpu: Gpu) -> None:
-    """Each row has a source, a positive capacity below the name's figure in GiB, and a source for whatever was measured."""
+    """Each row has a source, a capacity below the name's figure in GiB, and a source for whatever was measured."""
     assert gpu.source
     assert bool(gpu.usable_source) == (gpu.usable_gib is not None)
     assert 0 < gpu.capacity <= Bytes(int(gpu.marketing_gb * GIB))
