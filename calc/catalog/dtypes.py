@@ -27,5 +27,6 @@ DTYPES = Table(
     DType("i64", "int64", Bytes(8)),
     DType("i32", "int32", Bytes(4)),
     DType("u8", "uint8", Bytes(1)),
+    DType("i8", "int8", Bytes(1)),
     DType("bool", "bool", Bytes(1)),
 )
