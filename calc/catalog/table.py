@@ -22,7 +22,8 @@ class UnknownName(ValueError):
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
         shown = name if len(name) <= 60 else name[:57] + "..."
-        near = difflib.get_close_matches(name[:60], known, n=4, cutoff=0.5)
+        spelt = {word.casefold(): word for word in known}  # a name in the wrong case is as near as a name can be
+        near = [spelt[word] for word in difflib.get_close_matches(name[:60].casefold(), spelt, n=4, cutoff=0.5)]
         hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
         super().__init__(f"unknown {kind} '{shown}'; {hint}")
         self.kind, self.name, self.near = kind, name, near
