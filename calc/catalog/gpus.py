@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, cast
 
 from calc.catalog.table import Table
@@ -110,7 +110,7 @@ def _gpu(row: dict[str, str]) -> Gpu:
 
 
 def _rows() -> list[Gpu]:
-    text = files("calc.catalog").joinpath("gpus.tsv").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("gpus.tsv").read_text(encoding="utf-8")
     return [_gpu(row) for row in csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)]
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 from calc.catalog.table import UnknownName
@@ -128,9 +128,12 @@ class _Entry:
         return 5 if all(word in self.id for word in words) else None
 
 
+_ASSET = Path(__file__).parents[2] / "assets" / "catalogue.json"
+
+
 @cache
 def _models() -> dict[str, Model]:
-    text = files("assets").joinpath("catalogue.json").read_text(encoding="utf-8")
+    text = _ASSET.read_text(encoding="utf-8")
     return {row["id"]: Model(**row) for row in json.loads(text)}
 
 
