@@ -1,0 +1,170 @@
+"""Operations that work element by element, with their broadcasts and promotions."""
+
+from __future__ import annotations
+
+from calc.autograd.storage import Storage
+from calc.autograd.tensor import Tensor, empty, record
+
+_RANK = {"bool": 0, "u8": 1, "i32": 2, "i64": 3, "fp16": 4, "bf16": 4, "fp32": 5}
+
+
+def promoted(a: str, b: str) -> str:
+    """The dtype that two operands meet in."""
+    return a if _RANK[a] >= _RANK[b] else b
+
+
+def cast(x: Tensor, dtype: str) -> Tensor:
+    """`x.to(dtype)`: nothing when it has it already; saves nothing; the backward casts back."""
+    if x.dtype == dtype:
+        return x
+    source, shape, first = x.dtype, x.shape, x.heads_first
+    return record("_to_copy", shape, dtype, (x,), lambda g: (empty(shape, source, "cast backward", first),), heads_first=first)
+
+
+def add(a: Tensor, b: Tensor) -> Tensor:
+    """a + b of one shape: saves nothing and hands its gradient to both."""
+    return record("add", a.shape, promoted(a.dtype, b.dtype), (a, b), lambda g: (g, g), heads_first=a.heads_first)
+
+
+def add_constant(x: Tensor) -> Tensor:
+    """x + number."""
+    return record("add", x.shape, x.dtype, (x,), lambda g: (g,), heads_first=x.heads_first)
+
+
+def add_broadcast(x: Tensor, small: Tensor) -> Tensor:
+    """x + a tensor that is broadcast over x (a mask, a bias): the small one's gradient is a sum."""
+    shape, needs = small.shape, small.requires_grad
+    dtype = promoted(x.dtype, small.dtype)
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        return g, empty(shape, dtype, "sum") if needs else None
+
+    return record("add", x.shape, dtype, (x, small), backward, heads_first=x.heads_first)
+
+
+def mul(a: Tensor, b: Tensor) -> Tensor:
+    """a * b, where one may be broadcast over the other: each operand is saved if the other needs a gradient.
+
+    Both gradients are made at full size; that of a broadcast operand is then summed to its shape.
+    """
+    a_shape, b_shape, needs_a, needs_b = a.shape, b.shape, a.requires_grad, b.requires_grad
+    a_first = a.heads_first
+    dtype = promoted(a.dtype, b.dtype)
+    a_full = len(a_shape) > len(b_shape) or (len(a_shape) == len(b_shape) and a_shape[-1] >= b_shape[-1])
+    same = a_shape == b_shape
+    shape = a_shape if a_full else b_shape
+    saved = [a.storage] if needs_b else []
+    if needs_a:
+        saved.append(b.storage)
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        gb = empty(shape, dtype, "mul backward", g.heads_first) if needs_b else None
+        ga = empty(shape, dtype, "mul backward", g.heads_first) if needs_a else None
+        if not same:
+            if ga is not None and not a_full:
+                ga = empty(a_shape, dtype, "sum")
+            if gb is not None and a_full:
+                gb = empty(b_shape, dtype, "sum")
+        return ga, gb
+
+    return record("mul", shape, dtype, (a, b), backward, saved, heads_first=a_first if a_full else b.heads_first)
+
+
+def scale(x: Tensor) -> Tensor:
+    """x * number: saves nothing."""
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+    return record("mul", shape, dtype, (x,), lambda g: (empty(shape, dtype, "mul backward", first),), heads_first=first)
+
+
+def square(x: Tensor) -> Tensor:
+    """x ** 2: saves x."""
+    shape, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        power = empty(shape, dtype, "pow")
+        twice = empty(shape, dtype, "mul")
+        result = empty(shape, dtype, "pow backward")
+        del power, twice
+        return (result,)
+
+    return record("pow", shape, dtype, (x,), backward, (x.storage,))
+
+
+def mean(x: Tensor) -> Tensor:
+    """Mean over the last axis, kept as an axis of one."""
+    shape, dtype = x.shape, x.dtype
+    return record("mean", (*shape[:-1], 1), dtype, (x,), lambda g: (empty(shape, dtype, "mean backward"),))
+
+
+def rsqrt(x: Tensor) -> Tensor:
+    """1 / sqrt(x): saves its result."""
+    shape, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        cube = empty(shape, dtype, "pow")
+        scaled = empty(shape, dtype, "mul")
+        result = empty(shape, dtype, "rsqrt backward")
+        del cube, scaled
+        return (result,)
+
+    return record("rsqrt", shape, dtype, (x,), backward, saves_output=True)
+
+
+def neg(x: Tensor) -> Tensor:
+    """-x."""
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+    return record("neg", shape, dtype, (x,), lambda g: (empty(shape, dtype, "neg", first),), heads_first=first)
+
+
+def activation(x: Tensor, name: str) -> Tensor:
+    """silu, gelu and the like as one kernel: saves x, the backward makes one tensor."""
+    shape, dtype = x.shape, x.dtype
+    return record(name, shape, dtype, (x,), lambda g: (empty(shape, dtype, f"{name} backward"),), (x.storage,))
+
+
+def from_output(x: Tensor, name: str) -> Tensor:
+    """tanh, sigmoid, relu, exp: saves its result."""
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+    return record(
+        name, shape, dtype, (x,), lambda g: (empty(shape, dtype, f"{name} backward", first),), saves_output=True, heads_first=first
+    )
+
+
+def dropout(x: Tensor, p: float) -> Tensor:
+    """Dropout in training: nothing at p = 0, else a mask of one byte per element is kept."""
+    if p == 0:
+        return x
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+    return record(
+        "native_dropout", shape, dtype, (x,), lambda g: (empty(shape, dtype, "dropout backward", first),),
+        heads_first=first, extra=((shape, "bool", "dropout mask"),),
+    )  # fmt: skip
+
+
+def softmax(x: Tensor) -> Tensor:
+    """Softmax over the last axis: saves its result."""
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+    return record(
+        "_softmax", shape, dtype, (x,), lambda g: (empty(shape, dtype, "softmax backward", first),), saves_output=True, heads_first=first
+    )
+
+
+def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """native_layer_norm: saves its input, and mean and reciprocal deviation in fp32 for each row."""
+    shape, dtype = x.shape, x.dtype
+    affine = [t for t in (weight, bias) if t is not None]
+    shapes = [(t.shape, t.dtype, t.requires_grad) for t in affine]
+    needs = x.requires_grad
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        gx = empty(shape, dtype, "layer_norm backward") if needs else None
+        return (gx, *(empty(s, d, "layer_norm backward") if r else None for s, d, r in shapes))
+
+    rows = (*shape[:-1], 1)
+    saved: list[Storage] = [x.storage]
+    if weight is not None:
+        saved.append(weight.storage)
+    return record(
+        "native_layer_norm", shape, dtype, (x, *affine), backward, saved,
+        extra=((rows, "fp32", "layer_norm mean"), (rows, "fp32", "layer_norm rstd")),
+    )  # fmt: skip

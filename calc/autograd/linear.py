@@ -1,0 +1,47 @@
+"""Matrix products: what they save and what their backward allocates."""
+
+from __future__ import annotations
+
+from calc.autograd.tensor import Shape, Tensor, empty, record
+
+
+def mm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False) -> Tensor:
+    """rows x in times a weight (out, in), or (in, out) when `transposed` as in GPT-2's Conv1D; with a bias it is addmm.
+
+    Saves x if the weight is trained and the weight if x needs a gradient. The backward makes the weight's gradient first.
+    """
+    rows, columns = x.shape
+    out = weight.shape[1] if transposed else weight.shape[0]
+    dtype, weight_shape, needs_x, needs_weight = x.dtype, weight.shape, x.requires_grad, weight.requires_grad
+    saved = [x.storage] if needs_weight else []
+    if needs_x:
+        saved.append(weight.storage)
+    if bias is None:
+
+        def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+            gw = empty(weight_shape, dtype, "mm weight gradient") if needs_weight else None
+            return empty((rows, columns), dtype, "mm input gradient") if needs_x else None, gw
+
+        return record("mm", (rows, out), dtype, (x, weight), backward, saved)
+    needs_bias, bias_shape = bias.requires_grad, bias.shape
+
+    def backward_with_bias(g: Tensor) -> tuple[Tensor | None, ...]:
+        gw = empty(weight_shape, dtype, "mm weight gradient") if needs_weight else None
+        gx = empty((rows, columns), dtype, "mm input gradient") if needs_x else None
+        return gx, gw, empty(bias_shape, dtype, "sum") if needs_bias else None
+
+    return record("addmm", (rows, out), dtype, (x, weight, bias), backward_with_bias, saved)
+
+
+def bmm(a: Tensor, b: Tensor, shape: Shape) -> Tensor:
+    """Batched product of two activations; saves both."""
+    dtype, a_shape, b_shape, needs_a, needs_b = a.dtype, a.shape, b.shape, a.requires_grad, b.requires_grad
+    saved = [a.storage] if needs_b else []
+    if needs_a:
+        saved.append(b.storage)
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        gb = empty(b_shape, dtype, "bmm gradient", True) if needs_b else None
+        return empty(a_shape, dtype, "bmm gradient", True) if needs_a else None, gb
+
+    return record("bmm", shape, dtype, (a, b), backward, saved, heads_first=True)

@@ -1,0 +1,29 @@
+"""Cross-entropy over logits."""
+
+from __future__ import annotations
+
+from calc.autograd.storage import Storage
+from calc.autograd.tensor import Tensor, empty, record
+
+
+def log_softmax(x: Tensor) -> Tensor:
+    """Saves its result."""
+    shape, dtype = x.shape, x.dtype
+    return record("_log_softmax", shape, dtype, (x,), lambda g: (empty(shape, dtype, "log_softmax backward"),), saves_output=True)
+
+
+def nll_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:
+    """Mean of the labels' negative log-probabilities: saves them, the labels and the total weight; the backward fills a whole tensor."""
+    shape, dtype = log_probabilities.shape, log_probabilities.dtype
+    return record(
+        "nll_loss", (1,), dtype, (log_probabilities,), lambda g: (empty(shape, dtype, "nll_loss backward"),),
+        (log_probabilities.storage, labels.storage), extra=(((1,), dtype, "nll_loss total weight"),),
+    )  # fmt: skip
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """log_softmax, then nll_loss."""
+    return nll_loss(log_softmax(logits), labels)
+
+
+__all__ = ["Storage", "cross_entropy", "log_softmax", "nll_loss"]

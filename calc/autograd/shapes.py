@@ -1,0 +1,70 @@
+"""Operations that only move: splitting heads, slicing, joining, repeating. Views cost nothing until a gradient has to be laid out anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from calc.autograd.tensor import Shape, Tensor, empty, record, view
+
+
+def heads(x: Tensor, batch: int, length: int, num_heads: int, head_dim: int) -> Tensor:
+    """(rows, heads·head_dim) as (batch, heads, length, head_dim): a view; a gradient that lies head by head is copied back."""
+    rows, dtype = x.shape, x.dtype
+    shape = (batch, num_heads, length, head_dim)
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        return (empty(rows, dtype, "clone") if g.heads_first else view(g, rows, False),)
+
+    return record("view", shape, dtype, (x,), backward, result=x.storage, heads_first=False)
+
+
+def rows(x: Tensor, shape: Shape) -> Tensor:
+    """(batch, heads, length, head_dim) folded back to rows: a copy if it lies head by head."""
+    dtype, full, first = x.dtype, x.shape, x.heads_first
+    if not first:
+        return record("view", shape, dtype, (x,), lambda g: (view(g, full, False),), result=x.storage)
+    return record("clone", shape, dtype, (x,), lambda g: (view(g, full, False),))
+
+
+def reshape(x: Tensor, shape: Shape) -> Tensor:
+    """A view without cost in either direction."""
+    before, first = x.shape, x.heads_first
+    return record("view", shape, x.dtype, (x,), lambda g: (view(g, before, first),), result=x.storage, heads_first=first)
+
+
+def contiguous(x: Tensor) -> Tensor:
+    """A copy in plain order if it does not lie so already."""
+    if len(x.shape) == 4 and not x.heads_first:
+        return record("clone", x.shape, x.dtype, (x,), lambda g: (g,), heads_first=True)
+    return x
+
+
+def part(x: Tensor, shape: Shape) -> Tensor:
+    """A slice: a view whose backward fills a whole tensor of zeros."""
+    whole, dtype = x.shape, x.dtype
+    return record(
+        "slice", shape, dtype, (x,), lambda g: (empty(whole, dtype, "slice backward", len(whole) == 4),),
+        result=x.storage, heads_first=x.heads_first,
+    )  # fmt: skip
+
+
+def cat(parts: Sequence[Tensor], shape: Shape) -> Tensor:
+    """Joined along the last axis: its backward gives views of the gradient."""
+    shapes = [t.shape for t in parts]
+    dtype = parts[0].dtype
+
+    def backward(g: Tensor) -> tuple[Tensor, ...]:
+        return tuple(view(g, s) for s in shapes)
+
+    return record("cat", shape, dtype, parts, backward, heads_first=len(shape) == 4)
+
+
+def repeat(x: Tensor, num_heads: int) -> Tensor:
+    """Each head `n` times (repeat_kv): a copy at full size; the backward sums over the copies."""
+    batch, few, length, head_dim = x.shape
+    if few == num_heads:
+        return x
+    dtype, before = x.dtype, x.shape
+    return record(
+        "clone", (batch, num_heads, length, head_dim), dtype, (x,), lambda g: (empty(before, dtype, "sum", True),), heads_first=True
+    )

@@ -1,0 +1,136 @@
+"""Storages: the memory behind tensors, counted when made and freed by Python's own reference counts.
+
+A `Ledger` holds what is alive now, by kind, and the highest it was in each segment of the step (the forward of one block, the loss, the
+backward of one block, ...). One run at a time uses the ledger: the interpreter runs one thread at a time anyway, and a lock keeps two
+visitors' runs apart.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from calc.catalog.dtypes import DTYPES
+
+SIZE = {row.id: int(row.size) for row in DTYPES.values()}
+"""Bytes per element."""
+
+Dimension = int
+"""A size along one axis: an int, or a `Dim` that behaves as one and remembers its formula."""
+
+KINDS = ("activations", "logits", "temporaries", "gradients", "casts", "inputs")
+ACTIVATIONS, LOGITS, TEMPORARIES, GRADIENTS, CASTS, INPUTS = range(6)
+STANDING = -1
+"""Weights and buffers: alive all the time, counted by the plan and not by the ledger."""
+
+
+class Segment(NamedTuple):
+    """A stretch of the step: its highest moment and how it ended. Amounts in bytes above the standing ones."""
+
+    name: str
+    block: int | None
+    peak: int
+    peak_kinds: tuple[int, ...]
+    peak_at: str
+    end: int
+    end_kinds: tuple[int, ...]
+
+
+@dataclass(slots=True, weakref_slot=False)
+class Ledger:
+    """What is alive now, and the peak of each segment so far."""
+
+    granularity: int = 1
+    total: int = 0
+    live: list[int] = None  # type: ignore[assignment]
+    peak: int = 0
+    peak_kinds: tuple[int, ...] = ()
+    peak_at: str = ""
+    kind: int = ACTIVATIONS
+    scope: str = ""
+    block: int | None = None
+    name: str = "start"
+    segments: list[Segment] = None  # type: ignore[assignment]
+    events: list[tuple[int | None, str, int]] | None = None
+    """Every allocation's total, kept only for symbolic runs, where which one is highest depends on the sizes."""
+
+    def __post_init__(self) -> None:
+        self.live = [0] * len(KINDS)
+        self.segments = []
+        self.peak_kinds = tuple(self.live)
+
+    def begin(self, name: str, block: int | None = None) -> None:
+        """Close the segment that runs and begin another."""
+        self.segments.append(
+            Segment(self.name, self.block, self.peak, self.peak_kinds, self.peak_at, self.total, tuple(self.live))
+        )
+        self.name, self.block = name, block
+        self.peak, self.peak_kinds, self.peak_at = self.total, tuple(self.live), ""
+
+
+class _Active:
+    ledger: Ledger = Ledger()
+
+
+active = _Active()
+_lock = threading.RLock()
+
+
+@contextmanager
+def recording(ledger: Ledger) -> Iterator[Ledger]:
+    """Count into `ledger` within this block."""
+    with _lock:
+        before, active.ledger = active.ledger, ledger
+        try:
+            yield ledger
+        finally:
+            active.ledger = before
+
+
+class Storage:
+    """A piece of memory, with what a reader wants to know of it: shape, dtype, the operation and module that made it."""
+
+    __slots__ = ("dtype", "kind", "ledger", "op", "scope", "shape", "size")
+
+    def __init__(self, shape: tuple[int, ...], dtype: str, op: str) -> None:
+        ledger = self.ledger = active.ledger
+        size = SIZE[dtype]
+        for d in shape:
+            size *= d
+        if ledger.granularity > 1:
+            size = -(-size // ledger.granularity) * ledger.granularity
+        kind = ledger.kind
+        self.shape, self.dtype, self.op, self.scope, self.size, self.kind = shape, dtype, op, ledger.scope, size, kind
+        ledger.live[kind] += size
+        total = ledger.total = ledger.total + size
+        if total > ledger.peak:
+            ledger.peak, ledger.peak_kinds, ledger.peak_at = total, tuple(ledger.live), f"{op} {ledger.scope}"
+        if ledger.events is not None:
+            ledger.events.append((ledger.block, ledger.name, total))
+
+    def __del__(self) -> None:
+        if self.kind >= 0:
+            self.ledger.live[self.kind] -= self.size
+            self.ledger.total -= self.size
+
+    def become(self, kind: int) -> None:
+        """Count this memory as another kind from now on."""
+        live = self.ledger.live
+        live[self.kind] -= self.size
+        live[kind] += self.size
+        self.kind = kind
+
+
+class Standing(Storage):
+    """A weight or buffer: alive before the step and after it."""
+
+    __slots__ = ()
+
+    def __init__(self, shape: tuple[int, ...], dtype: str, op: str) -> None:
+        self.shape, self.dtype, self.op, self.scope, self.size, self.kind = shape, dtype, op, "", 0, STANDING
+
+    def __del__(self) -> None:
+        return

@@ -1,0 +1,307 @@
+"""Tensors with a shape, a dtype and a storage, and no numbers; the graph that their operations leave; and its backward.
+
+`record` is the one way to make a tensor from others. A primitive tells it what PyTorch's derivative saves and what its backward
+allocates (torch/csrc/autograd: derivatives.yaml for the formulas, engine.cpp for the order of things).
+
+Shapes: (rows, columns) for what a linear layer sees, with rows = batch x length; (batch, heads, length, head_dim) for what attention
+sees. `heads_first` says that such a tensor lies in memory head by head, so that folding it back to rows needs a copy.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+from calc.autograd.storage import GRADIENTS, Standing, Storage, active
+
+Shape = tuple[int, ...]
+_sequence = count()
+
+
+class StopRecomputation(Exception):
+    """Everything that the backward needs of a checkpointed block is there again."""
+
+
+class Recording:
+    """How operations are noted at the moment: gradients on or off, and the checkpointed block that is run, if one is."""
+
+    __slots__ = ("checkpoint", "enabled", "recompute")
+
+    def __init__(self) -> None:
+        self.enabled = True
+        self.checkpoint: Checkpoint | None = None
+        self.recompute: Checkpoint | None = None
+
+
+recording_mode = Recording()
+
+
+class Tensor:
+    """A shape, a dtype, a storage and the node that made it."""
+
+    __slots__ = ("accumulator", "dtype", "grad", "heads_first", "hook", "name", "node", "requires_grad", "shape", "slot", "storage")
+
+    def __init__(self, shape: Shape, dtype: str, storage: Storage, heads_first: bool = False) -> None:
+        self.shape, self.dtype, self.storage, self.heads_first = shape, dtype, storage, heads_first
+        self.node: Node | None = None
+        self.slot = 0
+        self.requires_grad = False
+        self.grad: Tensor | None = None
+        self.accumulator: Accumulate | None = None
+        self.hook: Callable[[Tensor], None] | None = None
+        self.name = ""
+
+
+class Node:
+    """An operation in the graph: where its gradients go, what it saved, and what its backward does."""
+
+    __slots__ = ("backward", "block", "checkpoint", "edges", "grads", "op", "saved", "scope", "sequence", "slots", "waiting", "wants")
+
+    def __init__(self, op: str, inputs: Sequence[Tensor], backward: Callable[..., Any], outputs: int) -> None:
+        ledger = active.ledger
+        self.op, self.scope, self.block = op, ledger.scope, ledger.block
+        self.sequence = next(_sequence)
+        self.backward: Callable[..., Any] | None = backward
+        self.edges: list[tuple[Node | Accumulate, int] | None] = []
+        self.wants = [t.dtype for t in inputs]
+        for t in inputs:
+            if t.node is not None:
+                self.edges.append((t.node, t.slot))
+            elif t.requires_grad:
+                if t.accumulator is None:
+                    t.accumulator = Accumulate(t)
+                self.edges.append((t.accumulator, 0))
+            else:
+                self.edges.append(None)
+        self.saved: tuple[Storage, ...] = ()
+        self.checkpoint: Checkpoint | None = None
+        self.slots = (0, 0)
+        self.grads: list[Tensor | None] = [None] * outputs
+        self.waiting = 0
+
+
+class Accumulate:
+    """Puts a gradient into its leaf; runs as soon as it is ready, like PyTorch's AccumulateGrad."""
+
+    __slots__ = ("grads", "leaf", "waiting")
+    sequence = 1 << 62
+    edges: tuple[()] = ()
+
+    def __init__(self, leaf: Tensor) -> None:
+        self.leaf = leaf
+        self.grads: list[Tensor | None] = [None]
+        self.waiting = 0
+
+    def run(self) -> None:
+        """Steal the first gradient, add later ones in place."""
+        leaf, gradient = self.leaf, self.grads[0]
+        self.grads[0] = None
+        leaf.accumulator = None
+        assert gradient is not None
+        if leaf.grad is None:
+            if gradient.storage.kind >= 0:
+                gradient.storage.become(GRADIENTS)
+            leaf.grad = gradient
+        del gradient
+        if leaf.hook is not None:
+            leaf.hook(leaf)
+
+
+def empty(shape: Shape, dtype: str, op: str, heads_first: bool = False) -> Tensor:
+    """A tensor of its own, outside the graph."""
+    return Tensor(shape, dtype, Storage(shape, dtype, op), heads_first)
+
+
+def parameter(shape: Shape, dtype: str, name: str, trainable: bool) -> Tensor:
+    """A weight: its bytes are standing ones."""
+    tensor = Tensor(shape, dtype, Standing(shape, dtype, name))
+    tensor.requires_grad, tensor.name = trainable, name
+    return tensor
+
+
+def view(x: Tensor, shape: Shape, heads_first: bool | None = None) -> Tensor:
+    """The same memory in another shape."""
+    y = Tensor(shape, x.dtype, x.storage, x.heads_first if heads_first is None else heads_first)
+    y.node, y.slot, y.requires_grad, y.name = x.node, x.slot, x.requires_grad, x.name
+    if x.node is None and x.requires_grad and recording_mode.recompute is None:
+        if x.accumulator is None:
+            x.accumulator = Accumulate(x)
+        y.accumulator = x.accumulator
+    return y
+
+
+def record(
+    op: str,
+    shape: Shape,
+    dtype: str,
+    inputs: Sequence[Tensor],
+    backward: Callable[..., Any],
+    saved: Sequence[Storage] = (),
+    *,
+    saves_output: bool = False,
+    heads_first: bool = False,
+    result: Storage | None = None,
+    extra: Sequence[tuple[Shape, str, str]] = (),
+    extra_saved: bool = True,
+) -> Tensor:
+    """The result of an operation.
+
+    `saved` are the inputs that its derivative keeps, noted before it runs; `saves_output` says that it keeps its result too;
+    `extra` are further results (log-sum-exp, mask, seed) that only the derivative uses. `result` is given by operations that write
+    into an existing storage.
+    """
+    mode = recording_mode
+    tracked = mode.enabled and any([t.requires_grad for t in inputs])
+    if tracked:
+        if mode.recompute is not None:
+            mode.recompute.keep(saved)
+        elif mode.checkpoint is not None:
+            node = Node(op, inputs, backward, 1)
+            start = mode.checkpoint.promise(len(saved))
+        else:
+            node = Node(op, inputs, backward, 1)
+            kept = tuple(saved)
+    storage = Storage(shape, dtype, op) if result is None else result
+    y = Tensor(shape, dtype, storage, heads_first)
+    others = [Storage(s, d, o) for s, d, o in extra]
+    if tracked:
+        late = ([storage] if saves_output else []) + (others if extra_saved else [])
+        y.requires_grad = True
+        if mode.recompute is not None:
+            mode.recompute.keep(late)
+            return y
+        y.node = node
+        if mode.checkpoint is not None:
+            end = mode.checkpoint.promise(len(late)) + len(late)
+            if end > start:
+                node.checkpoint, node.slots = mode.checkpoint, (start, end)
+        else:
+            node.saved = (*kept, *late)
+    return y
+
+
+class Checkpoint:
+    """A block whose saved tensors are thrown away and made again in the backward (torch.utils.checkpoint, use_reentrant=False).
+
+    The first tensor that the backward asks for runs the block again; the second run stops as soon as the last saved tensor exists;
+    each saved tensor is let go when its node has taken it.
+    """
+
+    __slots__ = ("again", "kept", "number", "origin", "ran")
+
+    def __init__(self, again: Callable[[], Any]) -> None:
+        self.again: Callable[[], Any] | None = again
+        self.number = 0
+        self.kept: list[Storage | None] = []
+        self.ran = False
+        self.origin = (active.ledger.block, active.ledger.scope)
+
+    def promise(self, n: int) -> int:
+        """Note that the next `n` saved tensors will be made again; the number of the first."""
+        first = self.number
+        self.number += n
+        return first
+
+    def keep(self, storages: Sequence[Storage]) -> None:
+        """Take what the second run saves."""
+        for storage in storages:
+            self.kept.append(storage)
+            if len(self.kept) == self.number:
+                raise StopRecomputation
+
+    def saved(self, slots: tuple[int, int]) -> tuple[Storage | None, ...]:
+        """The saved tensors of one node; the block runs again if it has not."""
+        if not self.ran:
+            self.ran = True
+            ledger, mode = active.ledger, recording_mode
+            before = ledger.kind, ledger.scope, mode.recompute, mode.enabled
+            ledger.kind, mode.recompute, mode.enabled = 0, self, True
+            again, self.again = self.again, None
+            assert again is not None
+            try:
+                again()
+            except StopRecomputation as stop:
+                stop.__traceback__ = None
+            finally:
+                ledger.kind, ledger.scope, mode.recompute, mode.enabled = before
+            self.again = again
+        first, end = slots
+        taken = tuple(self.kept[first:end])
+        self.kept[first:end] = [None] * (end - first)
+        return taken
+
+
+def accumulate_into(target: Node | Accumulate, slot: int, gradient: Tensor) -> None:
+    """Add a gradient to those that wait at a node: out of place when another is there already."""
+    waiting = target.grads[slot]
+    if waiting is None:
+        target.grads[slot] = gradient
+    else:
+        target.grads[slot] = empty(waiting.shape, waiting.dtype, "gradient sum", waiting.heads_first)
+
+
+def backward(loss: Tensor, *, on_block: Callable[[int | None], None] | None = None) -> None:
+    """Run the graph backwards in PyTorch's order: of the nodes that are ready, the one recorded last runs first."""
+    root = loss.node
+    assert root is not None
+    seen, stack = {id(root)}, [root]
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is None:
+                continue
+            target = edge[0]
+            target.waiting += 1
+            if id(target) not in seen:
+                seen.add(id(target))
+                stack.append(target)  # type: ignore[arg-type]
+    del seen, stack
+    ledger = active.ledger
+    one = root.grads[0] = empty((1,), loss.dtype, "ones_like")
+    tie = count()
+    ready: list[tuple[int, int, Any]] = [(-root.sequence, next(tie), root)]
+    block = root.block
+    del root
+    while ready:
+        node = heapq.heappop(ready)[2]
+        if type(node) is Accumulate:
+            node.run()
+            continue
+        if node.block != block:
+            block = node.block
+            if on_block is not None:
+                on_block(block)
+        ledger.scope = node.scope
+        incoming, node.grads = node.grads, []
+        function, edges = node.backward, node.edges
+        node.backward = None
+        if node.checkpoint is not None:
+            taken: Any = node.checkpoint.saved(node.slots)
+        outgoing = list(function(*incoming))
+        taken = None
+        for k, want in enumerate(node.wants):
+            gradient = outgoing[k]
+            if gradient is not None and gradient.dtype != want and edges[k] is not None:
+                outgoing[k] = empty(gradient.shape, want, "gradient cast", gradient.heads_first)
+        gradient = None
+        incoming = None
+        node.saved, node.checkpoint = (), None
+        for k, edge in enumerate(edges):
+            gradient, outgoing[k] = outgoing[k], None
+            if edge is None:
+                gradient = None
+                continue
+            target, slot = edge
+            if gradient is not None:
+                if target.grads[slot] is None:
+                    target.grads[slot] = gradient
+                else:
+                    accumulate_into(target, slot, gradient)
+            gradient = None
+            target.waiting -= 1
+            if not target.waiting:
+                heapq.heappush(ready, (-target.sequence, next(tie), target))
+        node.edges = []
+        del node, edges, function
+    del one

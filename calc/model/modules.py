@@ -1,0 +1,168 @@
+"""Modules: the weights that a forward pass asks for by name, and what a framework puts around the primitives.
+
+A family's forward pass calls `m.linear("self_attn.q_proj", x, width)`. Here that becomes a plain product, one under autocast, one
+with an adapter beside it, or one with a quantised weight, as in torch, PEFT and bitsandbytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from calc.autograd.elementwise import add, cast, dropout, scale
+from calc.autograd.linear import mm
+from calc.autograd.lookup import embedding
+from calc.autograd.storage import ACTIVATIONS, CASTS, active
+from calc.autograd.tensor import Accumulate, Checkpoint, Shape, Tensor, parameter, recording_mode
+from calc.model.parameters import Parameter, Role
+from calc.model.recipe import Recipe
+
+
+class Modules:
+    """The model while it runs: recipe, weights by name, and the block that runs."""
+
+    def __init__(self, recipe: Recipe, dims: Any) -> None:
+        self.recipe, self.c = recipe, dims
+        self.batch, self.length = recipe.batch, recipe.length
+        self.rows = recipe.batch * recipe.length
+        self.prefix, self.block = "", None
+        self.weights: dict[tuple[int | None, str], Tensor] = {}
+        self.roles: dict[tuple[int | None, str], tuple[str, Role]] = {}
+        self.blocks: list[tuple[int, str]] = []
+        self.casts: dict[int, Tensor] = {}
+        self.closures: list[Any] = []
+
+    # -- weights ---------------------------------------------------------------------------------------------------------
+
+    def weight(self, name: str, shape: Shape, role: Role, *, dtype: str | None = None, trainable: bool | None = None) -> Tensor:
+        """The parameter of that name in the block that runs, made on first use."""
+        key = (self.block, name)
+        found = self.weights.get(key)
+        if found is None:
+            adapters = self.recipe.adapters
+            if trainable is None:
+                trainable = adapters is None or any(name == s or f".{s}." in f".{name}." for s in adapters.saved_modules)
+            found = parameter(shape, dtype or self.recipe.dtype, name, trainable)
+            self.weights[key] = found
+            self.roles[key] = (self.prefix, role)
+        return found
+
+    def lowered(self, weight: Tensor) -> Tensor:
+        """A weight as autocast hands it to a product: cast once per forward if it is trained, else each time."""
+        to = self.recipe.autocast
+        if to is None or weight.dtype != "fp32":
+            return weight
+        if not weight.requires_grad:
+            return cast(weight, to)
+        known = self.casts.get(id(weight))
+        if known is None:
+            ledger = active.ledger
+            before, ledger.kind = ledger.kind, CASTS
+            known = self.casts[id(weight)] = cast(weight, to)
+            ledger.kind = before
+        return known
+
+    # -- layers ----------------------------------------------------------------------------------------------------------
+
+    def linear(self, name: str, x: Tensor, out: int, bias: bool = False, *, role: Role = "linear", transposed: bool = False) -> Tensor:
+        """nn.Linear(x.shape[-1], out) of that name, with whatever the recipe puts around it."""
+        adapters = self.recipe.adapters
+        if adapters is not None and role == "linear" and targeted(name, adapters.targets):
+            return self._adapted(name, x, out, bias, transposed)
+        return self._plain(name, x, out, bias, role, transposed)
+
+    def _plain(self, name: str, x: Tensor, out: int, bias: bool, role: Role, transposed: bool) -> Tensor:
+        shape = (x.shape[-1], out) if transposed else (out, x.shape[-1])
+        weight = self.weight(f"{name}.weight", shape, role)
+        offset = self.weight(f"{name}.bias", (out,), "bias") if bias else None
+        return self.product(x, weight, offset, transposed=transposed)
+
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False) -> Tensor:
+        """F.linear, under autocast if there is one."""
+        if self.recipe.autocast is not None:
+            x = cast(x, self.recipe.autocast)
+            weight = self.lowered(weight)
+            bias = None if bias is None else self.lowered(bias)
+        return mm(x, weight, bias, transposed=transposed)
+
+    def _adapted(self, name: str, x: Tensor, out: int, bias: bool, transposed: bool) -> Tensor:
+        """PEFT's lora.Linear.forward."""
+        adapters = self.recipe.adapters
+        assert adapters is not None
+        result = self._plain(f"{name}.base_layer", x, out, bias, "linear", transposed)
+        dtype = result.dtype
+        first = self.weight(f"{name}.lora_A.weight", (adapters.rank, x.shape[-1]), "adapter", dtype=adapters.dtype, trainable=True)
+        second = self.weight(f"{name}.lora_B.weight", (out, adapters.rank), "adapter", dtype=adapters.dtype, trainable=True)
+        x = cast(x, adapters.dtype)
+        result = add(result, scale(self.product(self.product(dropout(x, adapters.dropout), first), second)))
+        return cast(result, dtype)
+
+    def embedding(self, name: str, ids: Tensor, num_rows: int, width: int, role: Role = "embedding") -> Tensor:
+        """nn.Embedding of that name."""
+        table = self.weight(f"{name}.weight", (num_rows, width), role)
+        x = embedding(table, ids)
+        if self.recipe.adapters is not None and self.recipe.checkpointing != "none" and not x.requires_grad and role == "embedding":
+            x.requires_grad = True
+            x.accumulator = Accumulate(x)
+        return x
+
+    # -- blocks ----------------------------------------------------------------------------------------------------------
+
+    def layers(self, prefix: str, kinds: Sequence[str]) -> Iterator[Callable[..., Tensor]]:
+        """The blocks to run, one per entry of `kinds`: each a function that runs a block's forward as the recipe says."""
+        for index, kind in enumerate(kinds):
+            self.prefix, self.block = f"{prefix}.*.", index
+            self.blocks.append((index, kind))
+            active.ledger.begin("forward", index)
+            yield self._checkpointed if self.recipe.checkpointing == "full" else self._run
+        self.prefix, self.block = "", None
+        active.ledger.begin("head", None)
+
+    def _run(self, block: Callable[..., Tensor], x: Tensor, *context: Any) -> Tensor:
+        return block(self, x, *context)
+
+    def _checkpointed(self, block: Callable[..., Tensor], x: Tensor, *context: Any) -> Tensor:
+        index, prefix = self.block, self.prefix
+
+        source = Tensor(x.shape, x.dtype, x.storage)
+        source.requires_grad = x.requires_grad
+
+        def again() -> None:
+            before = self.block, self.prefix, self.casts
+            self.block, self.prefix, self.casts = index, prefix, {}
+            try:
+                block(self, source, *context)
+            finally:
+                self.block, self.prefix, self.casts = before
+
+        checkpoint = Checkpoint(again)
+        mode = recording_mode
+        mode.checkpoint = checkpoint
+        try:
+            return block(self, x, *context)
+        finally:
+            mode.checkpoint = None
+
+    def inventory(self, represented: dict[int, int]) -> tuple[Parameter, ...]:
+        """Every parameter asked for; `represented` says how many layers each block that ran stands for."""
+        rows: dict[tuple[str, Shape, str, Role, bool], int] = {}
+        for key, tensor in self.weights.items():
+            prefix, role = self.roles[key]
+            row = (prefix + key[1], tensor.shape, tensor.dtype, role, tensor.requires_grad)
+            rows[row] = rows.get(row, 0) + (1 if key[0] is None else represented[key[0]])
+        return tuple(
+            Parameter(name=name.replace(".base_layer.", "."), shape=shape, dtype=dtype, role=role, count=count, trainable=trainable)
+            for (name, shape, dtype, role, trainable), count in rows.items()
+        )
+
+
+def targeted(name: str, targets: tuple[str, ...] | str) -> bool:
+    """Whether PEFT's `target_modules` mean this layer."""
+    if targets == "all-linear":
+        return True
+    if targets == "attention":
+        return any(word in name.split(".")[0] for word in ("attn", "attention"))
+    return any(name == t or name.endswith("." + t) for t in targets)
+
+
+_ = ACTIVATIONS

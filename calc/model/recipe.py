@@ -1,0 +1,53 @@
+"""What a framework does around the model's primitives: precision, adapters, quantisation, kernels, checkpointing.
+
+A `Recipe` is the part of a plan that changes the run on shapes. Each entry is what it is in a framework: autocast is a context in which
+`linear` casts, LoRA a module around `linear`, nf4 a storage that is unpacked when used, checkpointing a function that runs a block again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """LoRA: which layers, how wide, in which dtype."""
+
+    rank: int
+    targets: tuple[str, ...] | Literal["all-linear", "attention"]
+    dropout: float = 0.0
+    dtype: str = "fp32"
+    saved_modules: tuple[str, ...] = ()
+    dora: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedBase:
+    """A frozen base in 4 or 8 bits."""
+
+    format: Literal["nf4", "fp4", "int8"]
+    double_quant: bool = False
+    upcast: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How the run goes."""
+
+    batch: int
+    length: int
+    dtype: str = "bf16"
+    autocast: str | None = None
+    adapters: Adapters | None = None
+    quantized: QuantizedBase | None = None
+    attention: Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3"] = "sdpa"
+    loss: Literal["eager", "triton", "chunked", "liger"] = "eager"
+    loss_layout: Literal["padded labels", "shifted logits", "chunked head"] = "padded labels"
+    kernels: Literal["eager", "liger", "foak", "unsloth"] = "eager"
+    checkpointing: Literal["none", "full", "selective", "offload"] = "none"
+    padded: bool = False
+    fp32_outputs: bool = False
+    """accelerate's convert_outputs_to_fp32, which a run under autocast through the Trainer has."""
+    layers: int | None = None
+    """Run only this many layers."""
