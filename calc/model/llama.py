@@ -13,12 +13,14 @@ from calc.model.rotary import Rotation, rotated, rotation
 def body(m: Modules, ids: Tensor) -> Tensor:
     """Token ids (rows,) to hidden states (rows, hidden_size)."""
     c = m.c
-    x = m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size)
+    x = inputs_embeds = m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size)
     mask = causal_mask(m, x.dtype)
     positions = rotation(m, x.dtype, c.head_dim)
     for layer in m.layers("model.layers", c.kinds):
         x = layer(block, x, mask, positions)
-    return rms_norm(m, "model.norm", x)
+    x = rms_norm(m, "model.norm", x)
+    del inputs_embeds  # transformers holds them until its forward returns
+    return x
 
 
 def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
