@@ -1,0 +1,48 @@
+"""config.json -> a module: one file per family, its forward pass written in the primitives of `calc.autograd`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from calc.model.config import Config, ConfigError
+from calc.model.family import Architecture, Family, UnknownArchitecture
+
+FAMILY_FILES = ("llama",)
+"""The family files of this folder. A new family is its file and its name here."""
+
+
+@cache
+def families() -> Mapping[str, Family]:
+    """Family by model_type."""
+    by_type: dict[str, Family] = {}
+    for name in FAMILY_FILES:
+        for family in import_module(f"calc.model.{name}").FAMILIES:
+            for model_type in family.types:
+                if model_type in by_type:
+                    raise ValueError(f"two families claim the model type '{model_type}'")
+                by_type[model_type] = family
+    return by_type
+
+
+def architecture(config: Mapping[str, Any]) -> Architecture:
+    """The architecture that a config.json describes.
+
+    Raises ConfigError for a config that cannot be a model, UnknownArchitecture for a model type without a family.
+    """
+    reader = Config(config)
+    model_type = reader.text("model_type")
+    known = families()
+    if model_type not in known:
+        near = difflib.get_close_matches(model_type[:60], known, n=3, cutoff=0.6)
+        hint = f"; the nearest that is: {', '.join(near)}" if near else ""
+        raise UnknownArchitecture(f"the architecture '{model_type[:60]}' is not modelled yet{hint}")
+    family = known[model_type]
+    dims = family.dims(reader)
+    return Architecture(family, dims, model_type, tuple(reader.notes))
+
+
+__all__ = ["Architecture", "ConfigError", "Family", "UnknownArchitecture", "architecture", "families"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from calc.autograd.elementwise import activation, add, mul
 from calc.autograd.tensor import Tensor
 from calc.model.attention import attention, causal_mask, split
+from calc.model.config import Config
+from calc.model.family import Dims, Family
 from calc.model.modules import Modules
 from calc.model.norms import rms_norm
 from calc.model.rotary import Rotation, rotated, rotation
@@ -54,3 +56,37 @@ def mlp(m: Modules, x: Tensor) -> Tensor:
     gate = activation(m.linear("mlp.gate_proj", x, c.intermediate_size, c.mlp_bias), c.hidden_act)
     up = m.linear("mlp.up_proj", x, c.intermediate_size, c.mlp_bias)
     return m.linear("mlp.down_proj", mul(gate, up), c.hidden_size, c.mlp_bias)
+
+
+def dims(config: Config) -> Dims:
+    """LlamaConfig's fields and defaults."""
+    heads = config.integer("num_attention_heads", default=32, high=4096)
+    hidden = config.integer("hidden_size", default=4096)
+    layers = config.integer("num_hidden_layers", default=32, high=2000)
+    bias = config.boolean("attention_bias", default=False)
+    return Dims(
+        vocab_size=config.integer("vocab_size", default=32000),
+        hidden_size=hidden,
+        intermediate_size=config.integer("intermediate_size", default=11008),
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=config.integer("num_key_value_heads", default=heads, high=4096),
+        head_dim=config.integer("head_dim", default=hidden // heads, high=65536),
+        tie_word_embeddings=config.boolean("tie_word_embeddings", default=False),
+        hidden_act=config.text("hidden_act", default="silu"),
+        attention_bias=bias,
+        output_bias=bias,
+        mlp_bias=config.boolean("mlp_bias", default=False),
+        kinds=("full",) * layers,
+    )
+
+
+FAMILIES = (
+    Family(
+        id="llama",
+        types={"llama": "Llama"},
+        dims=dims,
+        body=body,
+        source="transformers 5.24.0, models/llama/modeling_llama.py",
+    ),
+)

@@ -12,7 +12,7 @@ from typing import Any
 from calc.autograd.elementwise import add, cast, dropout, scale
 from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
-from calc.autograd.storage import ACTIVATIONS, CASTS, active
+from calc.autograd.storage import CASTS, active
 from calc.autograd.tensor import Accumulate, Checkpoint, Shape, Tensor, parameter, recording_mode
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
@@ -46,6 +46,10 @@ class Modules:
             self.weights[key] = found
             self.roles[key] = (self.prefix, role)
         return found
+
+    def tied(self, name: str) -> Tensor:
+        """A parameter that was made outside the blocks already, used again."""
+        return self.weights[(None, name)]
 
     def lowered(self, weight: Tensor) -> Tensor:
         """A weight as autocast hands it to a product: cast once per forward if it is trained, else each time."""
@@ -164,5 +168,3 @@ def targeted(name: str, targets: tuple[str, ...] | str) -> bool:
         return any(word in name.split(".")[0] for word in ("attn", "attention"))
     return any(name == t or name.endswith("." + t) for t in targets)
 
-
-_ = ACTIVATIONS

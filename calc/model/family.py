@@ -1,0 +1,76 @@
+"""A family: the model types of one architecture, how their config.json is read, and the forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from calc.autograd.tensor import Tensor
+from calc.model.config import Config
+from calc.model.modules import Modules
+
+
+@dataclass(frozen=True)
+class Dims:
+    """Sizes in config.json's names. A family with more of them extends this."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    tie_word_embeddings: bool = False
+    hidden_act: str = "silu"
+    attention_bias: bool = False
+    """Bias of q, k and v."""
+    output_bias: bool = False
+    """Bias of the projection after attention."""
+    mlp_bias: bool = False
+    attention_dropout: float = 0.0
+    sliding_window: int | None = None
+    kinds: tuple[str, ...] = ()
+    """What each layer is, in order: layers of one kind are alike."""
+
+
+def lm_head(m: Modules, x: Tensor) -> Tensor:
+    """Hidden states to logits: the embedding's own table when tied, else a matrix called lm_head."""
+    c = m.c
+    if c.tie_word_embeddings:
+        return m.product(x, m.tied("model.embed_tokens.weight"))
+    return m.linear("lm_head", x, c.vocab_size, role="head")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One architecture. `types` maps config.json's model_type to the name that people know."""
+
+    id: str
+    types: Mapping[str, str]
+    dims: Callable[[Config], Dims]
+    body: Callable[[Modules, Tensor], Tensor]
+    """Token ids (rows,) to the last hidden states (rows, hidden_size)."""
+    source: str
+    """The modelling file that the forward pass mirrors."""
+    head: Callable[[Modules, Tensor], Tensor] = lm_head
+    attentions: tuple[str, ...] = ("eager", "sdpa", "flash_attention_2", "flash_attention_3")
+    """Implementations that the class accepts."""
+    buffers: Callable[[Dims], int] = lambda dims: 2 * (dims.head_dim // 2) * 4
+    """Bytes of the tensors that are neither weights nor saved (rotary frequencies, fp32)."""
+    fused: frozenset[str] = field(default_factory=frozenset)
+    """Families of replaced kernels that know this architecture: liger, ..."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A family with the sizes of one config.json."""
+
+    family: Family
+    dims: Dims
+    model_type: str
+    notes: tuple[str, ...] = ()
+
+
+class UnknownArchitecture(ValueError):
+    """A model type that no family mirrors yet."""
