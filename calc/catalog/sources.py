@@ -72,4 +72,5 @@ SOURCES = Table(
     Source("opennmt", "OpenNMT-py: noam_decay", "https://github.com/OpenNMT/OpenNMT-py/blob/master/onmt/utils/optimizers.py", "3.5.1, run"),
     Source("schedulefree", "Schedule-Free learning, README", "https://github.com/facebookresearch/schedule_free", "1.4.1, run"),
     Source("llama-factory", "LLaMA-Factory: trainer_utils.py and examples", "https://github.com/hiyouga/LLaMA-Factory/tree/main/examples", "source read"),
+    Source("trl", "TRL: trainer arguments, packing, GRPO sampler", "https://huggingface.co/docs/trl", "1.16.0, run"),
 )
