@@ -1,0 +1,120 @@
+"""Counts the bytes alive on a device, storage by storage, at every operation of a run.
+
+Works on fake and on real tensors alike. Two counts run side by side: plain bytes, and bytes with each storage rounded up
+to 512, as the caching allocator hands them out (what max_memory_allocated adds up).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import weakref
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+ROUND = 512
+# References to the first operand of an addition when only the engine's buffer, the call's stack and Python hold it.
+SOLE_OWNER, SOLE_STORAGE = 4, 2
+
+
+@dataclasses.dataclass
+class Peak:
+    """The most bytes alive in one phase, and the operation that made it so."""
+
+    bytes: int = 0
+    rounded: int = 0
+    at: str = ""
+
+
+class LiveBytes(TorchDispatchMode):
+    """Live bytes now, and the peak of each phase; set `phase` as the run goes on."""
+
+    def __init__(self, device: str):
+        super().__init__()
+        self.device = device
+        self.live = self.rounded = 0
+        self.sizes: dict[int, int] = {}
+        self.watch: dict[int, weakref.ref] = {}
+        self.peaks: dict[str, Peak] = {}
+        self.modules: list[str] = []
+        self.phase = "load"
+
+    @property
+    def phase(self) -> str:
+        return self._phase
+
+    @phase.setter
+    def phase(self, name: str) -> None:
+        self._phase = name
+        self._peak = self.peaks.setdefault(name, Peak())
+        self._note("")
+
+    def forget_peaks(self) -> None:
+        self.peaks = {}
+        self.phase = self._phase
+
+    def _note(self, at: str) -> None:
+        if self.live > self._peak.bytes:
+            self._peak.bytes, self._peak.at = self.live, at
+        self._peak.rounded = max(self._peak.rounded, self.rounded)
+
+    def _resize(self, old: int, new: int) -> None:
+        self.live += new - old
+        self.rounded += -(-new // ROUND) * ROUND - -(-old // ROUND) * ROUND
+
+    def count(self, tensor: torch.Tensor, operation: str = "given") -> None:
+        if tensor.device.type != self.device:
+            return
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        known = self.sizes.get(key)
+        if known == size:
+            return
+        if known is None:
+            def gone(_, key=key):
+                self._resize(self.sizes.pop(key), 0)
+                del self.watch[key]
+            self.watch[key] = weakref.ref(storage, gone)
+        self._resize(known or 0, size)
+        self.sizes[key] = size
+        node = torch._C._current_autograd_node()
+        where = node.name() if node is not None else self.modules[-1] if self.modules else ""
+        self._note(f"{operation} in {where}" if where else operation)
+
+    def count_module(self, module: torch.nn.Module) -> None:
+        for tensor in [*module.parameters(), *module.buffers()]:
+            self.count(tensor)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.add.Tensor and _engine_adds_in_place(args[0]):
+            return args[0]
+        if func is torch.ops.aten._local_scalar_dense.default and _is_fake(args[0]):
+            return 1.0 if args[0].dtype.is_floating_point else 1  # a number that a fake tensor cannot have
+        out = func(*args, **(kwargs or {}))
+        for tensor in tree_iter(out):
+            if isinstance(tensor, torch.Tensor):
+                self.count(tensor, str(func).removesuffix(".default"))
+        return out
+
+
+def _is_fake(tensor: torch.Tensor) -> bool:
+    return isinstance(tensor, torch._subclasses.fake_tensor.FakeTensor)
+
+
+def _engine_adds_in_place(gathered) -> bool:
+    """Whether autograd would add the arriving gradient into `gathered` itself.
+
+    The engine reuses the gradient that it has gathered so far when nothing else holds it or its storage, and it is no
+    view; but never under a dispatch mode, so that we must do it for the engine. Only the engine's own additions are
+    meant: they are called from no Python frame but that of the call into the engine.
+    """
+    if torch._C._current_autograd_node() is None or not isinstance(gathered, torch.Tensor):
+        return False
+    caller = sys._getframe(2)
+    while caller is not None and "torch/_dynamo/" in caller.f_code.co_filename:
+        caller = caller.f_back
+    return (caller is not None and caller.f_code.co_filename.endswith("torch/autograd/graph.py")
+            and not gathered._is_view() and gathered._use_count() == SOLE_OWNER
+            and torch._C._storage_Use_Count(gathered.untyped_storage()._cdata) == SOLE_STORAGE)

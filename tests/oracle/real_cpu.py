@@ -1,0 +1,128 @@
+"""Proof that the count is true: real training on the CPU, seen by its allocator, against the same code on fake tensors.
+
+The allocator's own events (torch.profiler) know nothing of our counter; the counter knows nothing of real numbers. Phases
+are told apart by allocations of a size that nothing else has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false"}
+warnings.filterwarnings("ignore")
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+import transformers.masking_utils  # noqa: E402
+from live_bytes import LiveBytes  # noqa: E402
+from models import MODELS  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+
+transformers.masking_utils.find_packed_sequence_indices = lambda position_ids: None
+# Backward in this thread, so that the allocator's events come in one order and dispatch modes see it.
+torch.autograd.set_multithreading_enabled(False)
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "bf16-autocast": torch.bfloat16, "bf16-mixed": torch.float32}
+Mark = Callable[[str], None]
+MARK = 1_000_003
+"""Size of the first marking allocation; the next is two bytes larger. Above every tensor's size but odd, as none is."""
+
+
+def train(case: dict[str, Any], mark: Mark) -> None:
+    """Two steps of real training code; `mark` is called at the end of each phase."""
+    plan, row = case["plan"], MODELS[case["model"]]
+    torch.manual_seed(0)
+    config = getattr(transformers, row.config)(**row.given)
+    model = transformers.AutoModelForCausalLM.from_config(
+        config, attn_implementation=plan["attention"], dtype=DTYPES[plan["precision"]])
+    model.train()
+    model.config.use_cache = False
+    if "lora" in plan:
+        import adapters
+
+        model = adapters.wrap(model, plan)
+    if plan["gradient_checkpointing"] == "full":
+        # The state of the random generator would lie in host memory beside a GPU; here it would be counted.
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False, "preserve_rng_state": False})
+        if "lora" in plan:
+            model.enable_input_require_grads()
+    ids = torch.zeros(plan["micro_batch_size"], plan["seq_len"], dtype=torch.long)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4,
+                                  **{"adamw_torch_fused": {"fused": True}, "adamw_torch": {"foreach": True}}[plan["optimizer"]])
+    autocast = torch.autocast("cpu", torch.bfloat16) if "auto" in plan["precision"] or "mixed" in plan["precision"] else contextlib.nullcontext()
+    mark("load")
+    for step in ("first", "second"):
+        with autocast:
+            loss = model(input_ids=ids, labels=ids, use_cache=False).loss
+        mark(f"{step} forward")
+        loss.backward()
+        del loss
+        mark(f"{step} backward")
+        optimizer.step()
+        mark(f"{step} optimizer step")
+        optimizer.zero_grad(set_to_none=True)
+        mark(f"{step} end")
+
+
+def real(case: dict[str, Any]) -> dict[str, list[int]]:
+    """Phase to [bytes alive at its end, most bytes alive in it], from the allocator's events."""
+    sizes: dict[int, str] = {}
+
+    def mark(phase: str) -> None:
+        size = MARK + 2 * len(sizes)
+        sizes[size] = phase
+        torch.empty(size, dtype=torch.uint8)
+
+    gc.collect()
+    gc.disable()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        train(case, mark)
+    gc.enable()
+    events: list[tuple[int, int]] = []
+
+    def walk(event) -> None:
+        if hasattr(event.extra_fields, "alloc_size"):
+            events.append((event.start_time_ns, event.extra_fields.alloc_size))
+        for child in event.children:
+            walk(child)
+
+    for root in profile.profiler.kineto_results.experimental_event_tree():
+        walk(root)
+    alive = peak = 0
+    phases = {}
+    for _, size in sorted(events, key=lambda event: event[0]):
+        if abs(size) in sizes:
+            if size > 0:
+                phases[sizes[size]] = [alive, peak]
+                peak = alive
+            continue
+        alive += size
+        peak = max(peak, alive)
+    return phases
+
+
+def fake(case: dict[str, Any]) -> dict[str, list[int]]:
+    """The same from the counter, on fake tensors."""
+    phases = {}
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        live = LiveBytes("cpu")
+
+        def mark(phase: str) -> None:
+            phases[phase] = [live.live, live.peaks["load"].bytes]
+            live.forget_peaks()
+
+        with live:
+            train(case, mark)
+    return phases
+
+
+def measure(case: dict[str, Any]) -> dict[str, Any]:
+    """Both, and where they differ."""
+    seen, counted = real(case), fake(case)
+    return {"counted": counted, "real_less_counted": {phase: [a - b for a, b in zip(seen[phase], counted[phase])]
+                                                      for phase in seen if seen[phase] != counted[phase]}}

@@ -1,0 +1,216 @@
+"""One training step of a real model on the pretended GPU, and every byte of it.
+
+The model is transformers' own, the adapters PEFT's, the optimizer torch's; only the numbers are missing. Two optimizer
+steps are run and the second is recorded, since the first has no optimizer states yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+from typing import Any
+
+import fake_gpu  # noqa: F401  (before torch)
+import torch
+import transformers
+import transformers.masking_utils
+from live_bytes import LiveBytes
+from models import MODELS
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd.graph import saved_tensors_hooks
+
+# Whether a batch is packed is asked of the numbers, which a fake tensor has none of; it then builds a mask, always.
+transformers.masking_utils.find_packed_sequence_indices = lambda position_ids: None
+
+DEVICE = "cuda"
+WEIGHTS = {"fp32": torch.float32, "bf16": torch.bfloat16, "bf16-autocast": torch.bfloat16, "bf16-mixed": torch.float32,
+           "fp16-mixed": torch.float32, "fp16-autocast": torch.float16}
+AUTOCAST = {"bf16-autocast": torch.bfloat16, "bf16-mixed": torch.bfloat16, "fp16-mixed": torch.float16, "fp16-autocast": torch.float16}
+SCALED = ("fp16-mixed", "fp16-autocast")
+PHASES = ("forward", "loss forward", "loss backward", "backward", "end of backward", "optimizer step")
+OPTIMIZERS = {
+    "adamw_torch_fused": lambda parameters: torch.optim.AdamW(parameters, lr=1e-4, fused=True),
+    "adamw_torch": lambda parameters: torch.optim.AdamW(parameters, lr=1e-4, foreach=True),
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=1e-4, foreach=True),
+}
+NOISE = ("transformers_version", "_name_or_path", "id2label", "label2id", "architectures", "chunk_size_feed_forward", "dtype",
+         "output_hidden_states", "output_attentions", "return_dict", "problem_type", "is_encoder_decoder", "_attn_implementation")
+
+
+def config_json(config: transformers.PretrainedConfig) -> dict[str, Any]:
+    """A config as config.json holds it, every default written out, without what says nothing about the model."""
+    return {key: value for key, value in json.loads(config.to_json_string(use_diff=False)).items()
+            if value is not None and key not in NOISE}
+
+
+def build_config(name: str) -> transformers.PretrainedConfig:
+    row = MODELS[name]
+    return getattr(transformers, row.config)(**row.given)
+
+
+def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
+    """The model on the pretended GPU, ready to train by `plan`."""
+    with torch.device(DEVICE):
+        model = transformers.AutoModelForCausalLM.from_config(
+            build_config(name), attn_implementation=plan["attention"], dtype=WEIGHTS[plan["precision"]])
+    model.tie_weights()
+    model.train()
+    model.config.use_cache = False
+    if "lora" in plan:
+        import adapters
+
+        model = adapters.wrap(model, plan)
+    if plan["gradient_checkpointing"] != "none":
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        if "lora" in plan:
+            model.enable_input_require_grads()
+    return model
+
+
+class Saved:
+    """What autograd keeps for backward: each storage once, parameters and buffers left out, with the module that saved it."""
+
+    def __init__(self, model: torch.nn.Module, modules: list[str]):
+        self.modules = modules
+        self.own = {t.untyped_storage()._cdata for t in [*model.parameters(), *model.buffers()]}
+        self.tensors: dict[int, tuple[str, torch.Tensor]] = {}
+
+    def pack(self, tensor: torch.Tensor) -> torch.Tensor:
+        key = tensor.untyped_storage()._cdata
+        if tensor.device.type == DEVICE and key not in self.own:
+            self.tensors.setdefault(key, (self.modules[-1] if self.modules else "", tensor))
+        return tensor
+
+    def record(self) -> dict[str, Any]:
+        """Bytes in all, outside the blocks, and by block (equal neighbours folded: [bytes, blocks])."""
+        outside, blocks = 0, {}
+        for module, tensor in self.tensors.values():
+            block = block_of(module)
+            size = tensor.untyped_storage().nbytes()
+            if block is None:
+                outside += size
+            else:
+                blocks[block] = blocks.get(block, 0) + size
+        folded: list[list[int]] = []
+        for block in sorted(blocks):
+            if folded and folded[-1][0] == blocks[block]:
+                folded[-1][1] += 1
+            else:
+                folded.append([blocks[block], 1])
+        return {"bytes": outside + sum(blocks.values()), "outside_blocks": outside, "blocks": folded}
+
+
+def block_of(module: str) -> int | None:
+    """Number of the block that a module's dotted name lies in."""
+    for before, part in zip(module.split("."), module.split(".")[1:]):
+        if part.isdigit() and before in ("layers", "h", "blocks"):
+            return int(part)
+    return None
+
+
+class Step:
+    """Runs training steps of one case and keeps count."""
+
+    def __init__(self, model: torch.nn.Module, plan: dict[str, Any]):
+        self.model, self.plan = model, plan
+        self.live = LiveBytes(DEVICE)
+        self.trained = [p for p in model.parameters() if p.requires_grad]
+        self.saved = Saved(model, self.live.modules)
+        self._mark_phases()
+
+    def _mark_phases(self) -> None:
+        """Say to the counter where the run is: module names on a stack, phases by hooks on two hidden states."""
+        stack, live = self.live.modules, self.live
+        for name, module in self.model.named_modules():
+            module.register_forward_pre_hook(lambda module, given, name=name: stack.append(name))
+            module.register_forward_hook(lambda module, given, out: (stack.pop(), None)[1])
+        inner = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+
+        def enter(phase):
+            def at(*_):
+                live.phase = phase
+            return at
+
+        def embedded(module, given, out):
+            if live.phase == "forward" and out.requires_grad:
+                out.register_hook(enter("end of backward"))
+
+        def stacked(module, given, out):
+            hidden = out[0]
+            if hidden.requires_grad:
+                hidden.register_hook(enter("backward"))
+            live.phase = "loss forward"
+
+        inner.get_input_embeddings().register_forward_hook(embedded)
+        inner.base_model.register_forward_hook(stacked)
+
+    def forward(self, batch: dict[str, torch.Tensor], observe: bool) -> torch.Tensor:
+        """The loss, computed as the Trainer does: autocast around forward, outputs back to fp32 after it."""
+        dtype = AUTOCAST.get(self.plan["precision"])
+        with contextlib.ExitStack() as around:
+            if observe:
+                around.enter_context(saved_tensors_hooks(self.saved.pack, lambda t: t))
+            if dtype is None:
+                return self.model(**batch).loss
+            with torch.autocast(DEVICE, dtype=dtype):
+                out = self.model(**batch)
+        from accelerate.utils.operations import convert_to_fp32
+
+        return convert_to_fp32(out).loss
+
+    def run(self) -> dict[str, Any]:
+        live, plan = self.live, self.plan
+        with live:
+            live.count_module(self.model)
+            parameters = sum(p.numel() * p.element_size() for p in self.model.parameters())
+            measured = {"parameters": sum(p.numel() for p in self.model.parameters()), "trainable": sum(p.numel() for p in self.trained),
+                        "parameter_bytes": parameters, "buffer_bytes": live.live - parameters}
+            batch = self._batch()
+            measured["input_bytes"] = live.live - parameters - measured["buffer_bytes"]
+            optimizer = OPTIMIZERS[plan["optimizer"]](self.trained)
+            scaler = torch.amp.GradScaler(DEVICE) if plan["precision"] in SCALED else None
+            for number in range(2):
+                live.forget_peaks()
+                measured["standing_bytes"] = live.live
+                for micro in range(plan.get("gradient_accumulation_steps", 1)):
+                    live.phase = "forward"
+                    before = live.live
+                    loss = self.forward(batch, observe=number == micro == 0)
+                    if number == micro == 0:
+                        measured["saved"] = self.saved.record()
+                        self.saved.tensors.clear()
+                    measured["live_after_forward"] = live.live - before
+                    live.phase = "loss backward"
+                    (loss if scaler is None else scaler.scale(loss)).backward()
+                    del loss
+                measured["live_after_backward"] = live.live - measured["standing_bytes"]
+                live.phase = "optimizer step"
+                if scaler is None:
+                    optimizer.step()
+                else:
+                    scaler.unscale_(optimizer)
+                    scaler.step(optimizer)
+                    scaler.update()
+                optimizer.zero_grad(set_to_none=True)
+                live.phase = "between steps"
+            measured["optimizer_bytes"] = measured["standing_bytes"] - parameters - measured["buffer_bytes"] - measured["input_bytes"]
+            measured["peaks"] = {name: peak.bytes for name, peak in live.peaks.items() if name in PHASES}
+            measured["rounded_peaks"] = {name: peak.rounded for name, peak in live.peaks.items() if name in PHASES}
+            measured["peak_at"] = {name: peak.at for name, peak in live.peaks.items() if name in PHASES}
+        return measured
+
+    def _batch(self) -> dict[str, torch.Tensor]:
+        size = self.plan["micro_batch_size"], self.plan["seq_len"]
+        ids = torch.zeros(*size, dtype=torch.long, device=DEVICE)
+        batch = {"input_ids": ids, "labels": ids, "use_cache": False}
+        if self.plan.get("padded"):
+            batch["attention_mask"] = torch.ones(*size, dtype=torch.long, device=DEVICE)
+        return batch
+
+
+def measure(case: dict[str, Any]) -> dict[str, Any]:
+    """Every count of one case."""
+    gc.collect()
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        return Step(build_model(case["model"], case["plan"]), case["plan"]).run()
