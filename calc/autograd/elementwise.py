@@ -110,6 +110,11 @@ def rsqrt(x: Tensor) -> Tensor:
     return record("rsqrt", shape, dtype, (x,), backward, saves_output=True)
 
 
+def clone(x: Tensor) -> Tensor:
+    """A copy; saves nothing and passes its gradient on."""
+    return record("clone", x.shape, x.dtype, (x,), lambda g: (g,), heads_first=x.heads_first)
+
+
 def neg(x: Tensor) -> Tensor:
     """-x."""
     shape, dtype, first = x.shape, x.dtype, x.heads_first

@@ -144,13 +144,13 @@ def record(
     heads_first: bool = False,
     result: Storage | None = None,
     extra: Sequence[tuple[Shape, str, str]] = (),
-    extra_saved: bool = True,
+    pinned: Sequence[Storage] = (),
 ) -> Tensor:
     """The result of an operation.
 
     `saved` are the inputs that its derivative keeps, noted before it runs; `saves_output` says that it keeps its result too;
     `extra` are further results (log-sum-exp, mask, seed) that only the derivative uses. `result` is given by operations that write
-    into an existing storage.
+    into an existing storage; `pinned` is what a function keeps on itself, where no checkpoint reaches it.
     """
     mode = recording_mode
     tracked = mode.enabled and any([t.requires_grad for t in inputs])
@@ -167,7 +167,7 @@ def record(
     y = Tensor(shape, dtype, storage, heads_first)
     others = [Storage(s, d, o) for s, d, o in extra]
     if tracked:
-        late = ([storage] if saves_output else []) + (others if extra_saved else [])
+        late = [storage, *others] if saves_output else others
         y.requires_grad = True
         if mode.recompute is not None:
             mode.recompute.keep(late)
@@ -177,8 +177,9 @@ def record(
             end = mode.checkpoint.promise(len(late)) + len(late)
             if end > start:
                 node.checkpoint, node.slots = mode.checkpoint, (start, end)
+            node.saved = tuple(pinned)
         else:
-            node.saved = (*kept, *late)
+            node.saved = (*kept, *late, *pinned)
     return y
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from calc.autograd.elementwise import add, cast, dropout, scale
+from calc.autograd.elementwise import cast
 from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
-from calc.autograd.storage import CASTS, active
+from calc.autograd.quantized import int8_mm, packed4_mm
+from calc.autograd.storage import CASTS, Standing, active
 from calc.autograd.tensor import Accumulate, Checkpoint, Shape, Tensor, parameter, recording_mode
+from calc.model.adapters import adapted, targeted
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
 
@@ -39,13 +41,27 @@ class Modules:
         key = (self.block, name)
         found = self.weights.get(key)
         if found is None:
-            adapters = self.recipe.adapters
             if trainable is None:
-                trainable = adapters is None or any(name == s or f".{s}." in f".{name}." for s in adapters.saved_modules)
-            found = parameter(shape, dtype or self.recipe.dtype, name, trainable)
-            self.weights[key] = found
-            self.roles[key] = (self.prefix, role)
+                trainable = self.recipe.adapters is None
+                if not trainable and self._saved_whole(name):
+                    self._make(f"{name} (original)", shape, dtype or self.recipe.dtype, role, False)
+                    trainable = True
+            found = self._make(name, shape, dtype or self.recipe.dtype, role, trainable)
         return found
+
+    def _make(self, name: str, shape: Shape, dtype: str, role: Role, trainable: bool) -> Tensor:
+        found = self.weights[(self.block, name)] = parameter(shape, dtype, name, trainable)
+        self.roles[(self.block, name)] = (self.prefix, role)
+        if trainable and self.recipe.accumulated:
+            found.grad = Tensor(shape, found.dtype, Standing(shape, found.dtype, "gradient"))
+        return found
+
+    def _saved_whole(self, name: str) -> bool:
+        """Whether PEFT's `modules_to_save` means this layer: it is copied, and the copy is trained whole."""
+        adapters = self.recipe.adapters
+        if adapters is None or not adapters.saved_modules:
+            return False
+        return any(f".{module}." in f".{name}." for module in adapters.saved_modules)
 
     def tied(self, name: str) -> Tensor:
         """A parameter that was made outside the blocks already, used again."""
@@ -72,14 +88,34 @@ class Modules:
         """nn.Linear(x.shape[-1], out) of that name, with whatever the recipe puts around it."""
         adapters = self.recipe.adapters
         if adapters is not None and role == "linear" and targeted(name, adapters.targets):
-            return self._adapted(name, x, out, bias, transposed)
+            return adapted(self, adapters, name, x, out, bias, transposed)
         return self._plain(name, x, out, bias, role, transposed)
+
+    def base_linear(self, name: str, x: Tensor, out: int, bias: bool, transposed: bool) -> Tensor:
+        """The layer that an adapter stands beside."""
+        return self._plain(f"{name}.base_layer", x, out, bias, "linear", transposed)
 
     def _plain(self, name: str, x: Tensor, out: int, bias: bool, role: Role, transposed: bool) -> Tensor:
         shape = (x.shape[-1], out) if transposed else (out, x.shape[-1])
+        if self.recipe.quantized is not None and role == "linear" and not self._saved_whole(name):
+            return self._quantized(name, x, (out, x.shape[-1]), bias)
         weight = self.weight(f"{name}.weight", shape, role)
         offset = self.weight(f"{name}.bias", (out,), "bias") if bias else None
         return self.product(x, weight, offset, transposed=transposed)
+
+    def _quantized(self, name: str, x: Tensor, shape: Shape, bias: bool) -> Tensor:
+        """bitsandbytes' Linear4bit and Linear8bitLt."""
+        base = self.recipe.quantized
+        assert base is not None
+        self.weight(f"{name}.weight", shape, "linear", dtype=base.dtype, trainable=False)
+        offset = self.weight(f"{name}.bias", (shape[0],), "bias") if bias else None
+        if base.format == "int8":
+            return int8_mm(x, shape, bias=offset)
+        dtype = x.dtype
+        x = cast(x, base.compute)
+        if offset is not None:
+            offset = cast(offset, base.compute)
+        return cast(packed4_mm(x, shape, nested=base.double_quant, bias=offset), dtype)
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False) -> Tensor:
         """F.linear, under autocast if there is one."""
@@ -88,18 +124,6 @@ class Modules:
             weight = self.lowered(weight)
             bias = None if bias is None else self.lowered(bias)
         return mm(x, weight, bias, transposed=transposed)
-
-    def _adapted(self, name: str, x: Tensor, out: int, bias: bool, transposed: bool) -> Tensor:
-        """PEFT's lora.Linear.forward."""
-        adapters = self.recipe.adapters
-        assert adapters is not None
-        result = self._plain(f"{name}.base_layer", x, out, bias, "linear", transposed)
-        dtype = result.dtype
-        first = self.weight(f"{name}.lora_A.weight", (adapters.rank, x.shape[-1]), "adapter", dtype=adapters.dtype, trainable=True)
-        second = self.weight(f"{name}.lora_B.weight", (out, adapters.rank), "adapter", dtype=adapters.dtype, trainable=True)
-        x = cast(x, adapters.dtype)
-        result = add(result, scale(self.product(self.product(dropout(x, adapters.dropout), first), second)))
-        return cast(result, dtype)
 
     def embedding(self, name: str, ids: Tensor, num_rows: int, width: int, role: Role = "embedding") -> Tensor:
         """nn.Embedding of that name."""
@@ -158,13 +182,3 @@ class Modules:
             Parameter(name=name.replace(".base_layer.", "."), shape=shape, dtype=dtype, role=role, count=count, trainable=trainable)
             for (name, shape, dtype, role, trainable), count in rows.items()
         )
-
-
-def targeted(name: str, targets: tuple[str, ...] | str) -> bool:
-    """Whether PEFT's `target_modules` mean this layer."""
-    if targets == "all-linear":
-        return True
-    if targets == "attention":
-        return any(word in name.split(".")[0] for word in ("attn", "attention"))
-    return any(name == t or name.endswith("." + t) for t in targets)
-

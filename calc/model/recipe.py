@@ -28,7 +28,13 @@ class QuantizedBase:
 
     format: Literal["nf4", "fp4", "int8"]
     double_quant: bool = False
-    upcast: bool = False
+    compute: str = "bf16"
+    """What the weights are unpacked to (`bnb_4bit_compute_dtype`)."""
+
+    @property
+    def dtype(self) -> str:
+        """The stored format's name in the parameter list."""
+        return f"{self.format}-double" if self.double_quant and self.format != "int8" else self.format
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,5 @@ class Recipe:
     kernels: Literal["eager", "liger", "foak", "unsloth"] = "eager"
     checkpointing: Literal["none", "full", "selective", "offload"] = "none"
     padded: bool = False
-    fp32_outputs: bool = False
-    """accelerate's convert_outputs_to_fp32, which a run under autocast through the Trainer has."""
-    layers: int | None = None
-    """Run only this many layers."""
+    accumulated: bool = False
+    """Gradients of an earlier micro-batch are there already."""

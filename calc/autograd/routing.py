@@ -1,0 +1,102 @@
+"""What a mixture of experts does: choose experts for each token, gather its copies, multiply each group by its expert, and add up.
+
+Shapes: N tokens, E experts, k experts per token; a copy is one token on its way to one expert, so there are N·k copies.
+"""
+
+from __future__ import annotations
+
+from calc.autograd.elementwise import promoted
+from calc.autograd.tensor import Shape, Tensor, empty, record, view
+
+
+def topk(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row and their places: saves the places; the backward scatters into zeros."""
+    shape, dtype = x.shape, x.dtype
+    rows = (*shape[:-1], k)
+    places = empty(rows, "i64", "topk")
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        zeros = empty(shape, dtype, "new_zeros")
+        result = empty(shape, dtype, "scatter")
+        del zeros
+        return (result,)
+
+    return record("topk", rows, dtype, (x,), backward, (places.storage,)), places
+
+
+def gather(x: Tensor, shape: Shape, places: Tensor) -> Tensor:
+    """x[places] or x.gather(places): saves the places; the backward adds into zeros, out of place."""
+    whole, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        zeros = empty(whole, dtype, "new_zeros")
+        result = empty(whole, dtype, "index_put")
+        del zeros
+        return (result,)
+
+    return record("index", shape, dtype, (x,), backward, (places.storage,))
+
+
+def normalized_in_place(x: Tensor) -> Tensor:
+    """x /= x.sum(-1, keepdim=True): autograd keeps the values as they were, and the sums."""
+    shape, dtype, needs = x.shape, x.dtype, x.requires_grad
+    rows = (*shape[:-1], 1)
+    before = x
+    sums = record("sum", rows, dtype, (x,), lambda g: (view(g, shape),))
+    if not needs:
+        return record("div_", shape, dtype, (x, sums), lambda g: (None, None), result=x.storage)
+    kept = empty(shape, dtype, "clone")
+
+    def backward(g: Tensor) -> tuple[Tensor, Tensor]:
+        first = empty(shape, dtype, "div")
+        second = empty(shape, dtype, "div")
+        third = empty(shape, dtype, "neg")
+        by_sums = empty(shape, dtype, "mul")
+        del first, second, third
+        by_x = empty(shape, dtype, "div")
+        reduced = empty(rows, dtype, "sum")
+        return by_x, reduced
+
+    return record("div_", shape, dtype, (before, sums), backward, (kept.storage, sums.storage), result=x.storage)
+
+
+def weighted(x: Tensor, weights: Tensor) -> Tensor:
+    """Rows of x, each times its own weight (rows, 1): saves both where the other needs a gradient."""
+    shape, rows, dtype = x.shape, weights.shape, promoted(x.dtype, weights.dtype)
+    x_dtype, needs_x, needs_weights = x.dtype, x.requires_grad, weights.requires_grad
+    saved = [x.storage] if needs_weights else []
+    if needs_x:
+        saved.append(weights.storage)
+
+    def backward(g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        by_x = empty(shape, dtype, "mul") if needs_x else None
+        by_weights = empty(shape, dtype, "mul") if needs_weights else None
+        if by_x is not None and x_dtype != dtype:
+            by_x = empty(shape, x_dtype, "gradient cast")
+        return by_x, empty(rows, dtype, "sum") if by_weights is not None else None
+
+    return record("mul", shape, dtype, (x, weights), backward, saved)
+
+
+def grouped_mm(x: Tensor, weight: Tensor, offsets: Tensor, *, transposed: bool = False) -> Tensor:
+    """Copies (N·k, in), sorted by expert, each group times its expert of a weight (E, out, in), or (E, in, out) when `transposed`."""
+    copies, columns = x.shape
+    out = weight.shape[2] if transposed else weight.shape[1]
+    dtype, weight_shape, needs_x, needs_weight = x.dtype, weight.shape, x.requires_grad, weight.requires_grad
+    saved = [offsets.storage]
+    if needs_weight:
+        saved.append(x.storage)
+    if needs_x:
+        saved.append(weight.storage)
+
+    def backward(g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        by_weight = empty(weight_shape, dtype, "grouped_mm weight gradient") if needs_weight else None
+        return empty((copies, columns), dtype, "grouped_mm input gradient") if needs_x else None, by_weight
+
+    return record("grouped_mm", (copies, out), dtype, (x, weight), backward, saved)
+
+
+def summed_copies(x: Tensor, tokens: int) -> Tensor:
+    """Copies (N·k, width) added to tokens (N, width): the backward lays the gradient out for each copy."""
+    shape, dtype = x.shape, x.dtype
+    return record("sum", (tokens, shape[1]), dtype, (x,), lambda g: (empty(shape, dtype, "clone"),))

@@ -1,0 +1,221 @@
+"""Sizes that remember their formula.
+
+A `Dim` behaves as the whole number that it is, and carries the polynomial that it came from. A run on `Dim`s takes every decision that
+the run on numbers takes, and leaves the closed form of each amount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+Monomial = tuple[str, ...]
+Polynomial = Mapping[Monomial, Fraction]
+
+
+def _exact(value: Any) -> dict[Monomial, Fraction]:
+    return dict(value.poly) if isinstance(value, Dim) else ({(): Fraction(value)} if value else {})
+
+
+class Dim:
+    """A whole number with its polynomial. Comparison, hashing and `%` go by the number."""
+
+    __slots__ = ("poly", "value")
+
+    def __init__(self, value: int, poly: Polynomial | str) -> None:
+        self.value = value
+        self.poly: Polynomial = {(poly,): Fraction(1)} if isinstance(poly, str) else poly
+
+    def __add__(self, other: Any) -> Any:
+        poly = dict(self.poly)
+        for monomial, factor in _exact(other).items():
+            total = poly.get(monomial, Fraction(0)) + factor
+            if total:
+                poly[monomial] = total
+            else:
+                poly.pop(monomial, None)
+        return Dim(self.value + number(other), poly)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return Dim(-self.value, {m: -f for m, f in self.poly.items()})
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Any:
+        poly: dict[Monomial, Fraction] = {}
+        for m, f in self.poly.items():
+            for n, g in _exact(other).items():
+                monomial = tuple(sorted(m + n))
+                poly[monomial] = poly.get(monomial, Fraction(0)) + f * g
+        return Dim(self.value * number(other), poly)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        by = number(other)
+        value = self.value // by
+        if isinstance(other, Dim):
+            return self._quotient(other, value)
+        if self.value < 0:
+            return Dim(value, {(f"⌈{inline(-self)}/{by}⌉",): Fraction(-1)})
+        if self.value % by:
+            return Dim(value, f"⌊{inline(self)}/{by}⌋")
+        return Dim(value, {m: f / by for m, f in self.poly.items()})
+
+    def _quotient(self, other: Dim, value: int) -> Dim:
+        (divisor, factor), *rest = other.poly.items()
+        poly: dict[Monomial, Fraction] = {}
+        if not rest:
+            for monomial, f in self.poly.items():
+                left = list(monomial)
+                for symbol in divisor:
+                    if symbol not in left:
+                        break
+                    left.remove(symbol)
+                else:
+                    poly[tuple(left)] = f / factor
+                    continue
+                break
+            else:
+                return Dim(value, poly)
+        return Dim(value, f"⌊({inline(self)})/({inline(other)})⌋")
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return Dim(number(other) // self.value, f"⌊{number(other)}/{inline(self)}⌋")
+
+    def __mod__(self, other: Any) -> int:
+        return self.value % number(other)
+
+    def __divmod__(self, other: Any) -> tuple[Any, int]:
+        return self // other, self % other
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == (other.value if isinstance(other, Dim) else other)
+
+    def __lt__(self, other: Any) -> bool:
+        return self.value < number(other)
+
+    def __le__(self, other: Any) -> bool:
+        return self.value <= number(other)
+
+    def __gt__(self, other: Any) -> bool:
+        return self.value > number(other)
+
+    def __ge__(self, other: Any) -> bool:
+        return self.value >= number(other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __int__(self) -> int:
+        return self.value
+
+    def __index__(self) -> int:
+        return self.value
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __repr__(self) -> str:
+        return f"Dim({self.value}, {inline(self)!r})"
+
+
+def number(value: Any) -> int:
+    """The number, without its formula."""
+    return value.value if isinstance(value, Dim) else value
+
+
+def polynomial(value: Any) -> Polynomial:
+    """The polynomial of a size; a constant one for a plain number."""
+    return _exact(value)
+
+
+_ORDER = "LNBShqkviHKDVEmse"
+
+
+def _rank(symbol: str) -> tuple[int, str]:
+    place = _ORDER.find(symbol[0])
+    return (place if place >= 0 else len(_ORDER), symbol)
+
+
+def _merged(poly: Polynomial) -> dict[Monomial, Fraction]:
+    """B·S as N, H·D as q and K·D as kv, where they stand together."""
+    result: dict[Monomial, Fraction] = {}
+    for monomial, factor in poly.items():
+        symbols = list(monomial)
+        for pair, name in ((("B", "S"), "N"), (("H", "D"), "q"), (("K", "D"), "kv")):
+            while pair[0] in symbols and pair[1] in symbols:
+                symbols.remove(pair[0])
+                symbols.remove(pair[1])
+                symbols.append(name)
+        key = tuple(sorted(symbols, key=_rank))
+        result[key] = result.get(key, Fraction(0)) + factor
+    return {m: f for m, f in result.items() if f}
+
+
+def merged(value: Any) -> Polynomial:
+    """The polynomial with N, q and kv for the products that they name."""
+    return _merged(_exact(value))
+
+
+def inline(value: Any) -> str:
+    """A formula in one line: 2L·(N·(16h + 4q) + 24).
+
+    >>> B, S, h = Dim(2, "B"), Dim(8, "S"), Dim(4, "h")
+    >>> inline(B * S * h * 16 + B * S * 8 + 24)
+    'N·(16h + 8) + 24'
+    """
+    return typeset(_merged(_exact(value)))
+
+
+def typeset(poly: Polynomial, values: Mapping[str, int] | None = None) -> str:
+    """A polynomial as people write it, with layers and tokens taken out in front; with `values`, the same with this run's numbers."""
+    if not poly:
+        return "0"
+    for lead in ("L", "N"):
+        inside = {tuple(_without(m, lead)): f for m, f in poly.items() if lead in m}
+        rest = {m: f for m, f in poly.items() if lead not in m}
+        if len(inside) > 1:
+            shown = lead if values is None else f"{values[lead]:,}"
+            text = f"{shown}·({typeset(inside, values)})"
+            return f"{text} + {typeset(rest, values)}" if rest else text
+    terms = sorted(poly.items(), key=lambda item: (not item[0], [_rank(s) for s in item[0]]))
+    text = ""
+    for monomial, factor in terms:
+        sign = " − " if factor < 0 else " + "
+        text += (sign if text else "−" if factor < 0 else "") + _term(monomial, abs(factor), values)
+    return text
+
+
+def _without(monomial: Monomial, symbol: str) -> list[str]:
+    left = list(monomial)
+    left.remove(symbol)
+    return left
+
+
+def _term(monomial: Monomial, factor: Fraction, values: Mapping[str, int] | None) -> str:
+    coefficient = f"{factor.numerator:,}" + (f"/{factor.denominator}" if factor.denominator > 1 else "")
+    if not monomial:
+        return coefficient
+    if values is None:
+        body = "·".join(monomial)
+        return body if factor == 1 else f"{coefficient}{'·' if len(monomial) > 1 or factor.denominator > 1 else ''}{body}"
+    body = "·".join(f"{values[s]:,}" for s in monomial)
+    return body if factor == 1 else f"{coefficient}·{body}"
+
+
+def evaluate(poly: Polynomial, values: Mapping[str, int]) -> Fraction:
+    """The number that a polynomial is for given symbols."""
+    total = Fraction(0)
+    for monomial, factor in poly.items():
+        for symbol in monomial:
+            factor = factor * values[symbol]
+        total += factor
+    return total
