@@ -73,4 +73,11 @@ SOURCES = Table(
     Source("schedulefree", "Schedule-Free learning, README", "https://github.com/facebookresearch/schedule_free", "1.4.1, run"),
     Source("llama-factory", "LLaMA-Factory: trainer_utils.py and examples", "https://github.com/hiyouga/LLaMA-Factory/tree/main/examples", "source read"),
     Source("trl", "TRL: trainer arguments, packing, GRPO sampler", "https://huggingface.co/docs/trl", "1.16.0, run"),
+    Source("torch-finfo", "PyTorch: torch.finfo", "https://docs.pytorch.org/docs/stable/type_info.html", "2.13.0, run"),
+    Source("nvidia-tf32", "NVIDIA: TensorFloat-32", "https://blogs.nvidia.com/blog/tensorfloat-32-precision-format/", "not run"),
+    Source("mixed-precision", "Mixed Precision Training", "https://arxiv.org/abs/1710.03740", "2017"),
+    Source("torchao-stochastic", "torchao: bf16 stochastic rounding in its optimizers", "https://github.com/pytorch/ao/pull/1124", "2024"),
+    Source("kahan-bf16", "Revisiting BFloat16 Training: Kahan summation and stochastic rounding", "https://arxiv.org/abs/2010.06192", "2020"),
+    Source("grad-scaler", "PyTorch: automatic mixed precision, gradient scaling", "https://docs.pytorch.org/docs/stable/amp.html", "torch 2.14"),
+    Source("deepspeed-config", "DeepSpeed: fp16 loss scale settings", "https://www.deepspeed.ai/docs/config-json/", "read, not run"),
 )

@@ -21,9 +21,12 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "cos": math.cos,
     "sqrt": math.sqrt,
     "log": math.log,
+    "log2": math.log2,
+    "floor": math.floor,
+    "erf": math.erf,
 }
 CONSTANTS = {"pi": math.pi}
-_SYMBOLS = {"pi": "π", "rms": "RMS", "log": "ln", "sqrt": "√"}
+_SYMBOLS = {"pi": "π", "sigma": "σ", "rms": "RMS", "log": "ln", "sqrt": "√"}
 _OPERATORS: dict[type[ast.operator], tuple[str, int]] = {
     ast.Add: (" + ", 1),
     ast.Sub: (" − ", 1),

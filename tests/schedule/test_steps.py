@@ -242,7 +242,10 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("row", GOLDEN["resumed"], ids=lambda row: row["resumed_with"])
 def test_every_resumed_run_is_followed(row: dict[str, Any]) -> None:
-    """The first resumed step keeps the checkpoint's rate; base rate from the checkpoint, shape from the new arguments."""
+    """The first resumed step keeps the checkpoint's rate.
+
+    Base rate from the checkpoint, shape from the new arguments.
+    """
     change = {"name": "linear", "steps": 10, "warmup_steps": 0, "checkpoint": 5} | CHANGES[row["resumed_with"]]
     saved = kind("linear", (5, 24)).schedule(learning_rate=1e-3, warmup_steps=0, steps=10)
     new = kind(change["name"], (5, 24)).schedule(
