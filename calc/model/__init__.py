@@ -11,7 +11,13 @@ from typing import Any
 from calc.model.config import Config, ConfigError
 from calc.model.family import Architecture, Family, UnknownArchitecture
 
-FAMILY_FILES = ("llama",)
+FAMILY_FILES = (
+    "llama",
+    "mixtral",
+    "mistral",
+    "qwen2",
+    "qwen3",
+)
 """The family files of this folder. A new family is its file and its name here."""
 
 

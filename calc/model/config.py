@@ -100,6 +100,10 @@ class Config:
         inner.notes = self.notes
         return inner
 
+    def null(self, name: str) -> bool:
+        """Whether the config says null for it, which can mean something else than leaving it out."""
+        return name in self.values and self.values[name] is None
+
     def given(self, name: str) -> Any:
         """The raw value, or None."""
         return self.values.get(name)

@@ -1,0 +1,141 @@
+"""What nearly every decoder has in common: the sizes in its config.json, the kinds of its layers, and the run through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from calc.autograd.elementwise import add
+from calc.autograd.tensor import Tensor
+from calc.model.attention import causal_mask
+from calc.model.config import Config, ConfigError
+from calc.model.modules import Modules
+from calc.model.norms import rms_norm
+from calc.model.rotary import Rotation, rotation
+
+_KINDS = {"full_attention": "full", "sliding_attention": "sliding"}
+
+
+def sizes(
+    config: Config,
+    *,
+    vocab_size: int,
+    hidden_size: int,
+    intermediate_size: int,
+    num_hidden_layers: int,
+    num_attention_heads: int,
+    num_key_value_heads: int | None = None,
+    head_dim: int | None = None,
+    hidden_act: str = "silu",
+    tie_word_embeddings: bool = False,
+) -> dict[str, Any]:
+    """The fields of `Dims` that most classes spell alike; each argument is the class's default, None for what the class derives.
+
+    Every layer is of the kind "full".
+    """
+    hidden = config.integer("hidden_size", default=hidden_size)
+    heads = config.integer("num_attention_heads", default=num_attention_heads, high=4096)
+    layers = config.integer("num_hidden_layers", default=num_hidden_layers, high=2000)
+    if config.null("num_key_value_heads"):
+        num_key_value_heads = None
+    few = config.integer("num_key_value_heads", default=num_key_value_heads or heads, high=4096)
+    if heads // few * few != heads:
+        raise ConfigError("num_key_value_heads", f"should divide num_attention_heads ({heads}), not {few}")
+    if config.null("head_dim"):
+        head_dim = None
+    if head_dim is None and heads > hidden:
+        raise ConfigError("num_attention_heads", f"should not exceed hidden_size ({hidden}), not {heads}")
+    return {
+        "vocab_size": config.integer("vocab_size", default=vocab_size),
+        "hidden_size": hidden,
+        "intermediate_size": config.integer("intermediate_size", default=intermediate_size),
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": few,
+        "head_dim": config.integer("head_dim", default=head_dim or hidden // heads, high=65536),
+        "hidden_act": config.text("hidden_act", default=hidden_act),
+        "tie_word_embeddings": config.boolean("tie_word_embeddings", default=tie_word_embeddings),
+        "attention_dropout": config.number("attention_dropout", default=0.0, low=0.0, high=1.0),
+        "kinds": ("full",) * layers,
+    }
+
+
+def layer_kinds(config: Config, layers: int, sliding: Callable[[int], bool]) -> tuple[str, ...]:
+    """"full" or "sliding" for each layer: as `layer_types` lists them, else by the class's rule for layer i."""
+    if config.given("layer_types") is None:
+        return tuple(["sliding" if sliding(i) else "full" for i in range(layers)])
+    types = config.texts("layer_types")
+    if len(types) != layers:
+        raise ConfigError("layer_types", f"should have num_hidden_layers ({layers}) entries, not {len(types)}")
+    for name in types:
+        if name not in _KINDS:
+            raise ConfigError("layer_types", f"should hold {' or '.join(_KINDS)}, not {name[:40]!r}")
+    return tuple([_KINDS[name] for name in types])
+
+
+def window(config: Config, default: int | None) -> int | None:
+    """`sliding_window`: how many tokens back a sliding layer sees; null for none."""
+    if config.null("sliding_window"):
+        return None
+    return config.integer("sliding_window", default=default, high=10**9)
+
+
+def switched_window(config: Config, layers: int) -> dict[str, Any]:
+    """The window of classes with the switch `use_sliding_window`: the layers from `max_window_layers` on have it, if it is on."""
+    size = window(config, 4096) if config.boolean("use_sliding_window", default=False) else None
+    first = config.integer("max_window_layers", default=28, low=0)
+    return {"sliding_window": size, "kinds": layer_kinds(config, layers, lambda i: size is not None and i >= first)}
+
+
+def masks(m: Modules, dtype: str, kinds: Sequence[str]) -> Mapping[str, Tensor | None]:
+    """The mask of each kind of attention, made once per forward. A window as long as the sequence needs a mask like a shorter one."""
+    window = m.c.sliding_window
+    return {
+        kind: causal_mask(m, dtype, windowed=kind == "sliding" and window is not None and m.length >= window) for kind in kinds
+    }
+
+
+def decoder(
+    m: Modules,
+    ids: Tensor,
+    block: Callable[..., Tensor],
+    *,
+    masked: Sequence[str] = ("full",),
+    norm: Callable[[Modules, str, Tensor], Tensor] = rms_norm,
+    embed: Callable[[Tensor], Tensor] = lambda x: x,
+    rotary_dim: int | None = None,
+) -> Tensor:
+    """Embeddings, the layers, the last norm: token ids (rows,) to hidden states (rows, hidden_size).
+
+    `masked` are the kinds of mask that the model makes; `embed` is what it does to the embeddings first.
+    """
+    c = m.c
+    x = inputs_embeds = embed(m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size))
+    mask = masks(m, x.dtype, masked)
+    positions = rotation(m, x.dtype, c.head_dim if rotary_dim is None else rotary_dim)
+    for layer, kind in zip(m.layers("model.layers", c.kinds), c.kinds, strict=True):
+        x = layer(block, x, mask[kind], positions)
+    x = norm(m, "model.norm", x)
+    del inputs_embeds  # transformers holds them until its forward returns
+    return x
+
+
+def pre_norm(
+    m: Modules,
+    x: Tensor,
+    attend: Callable[..., Tensor],
+    feed: Callable[[Modules, Tensor], Tensor],
+    mask: Tensor | None,
+    positions: Rotation | None,
+    *,
+    norm: Callable[[Modules, str, Tensor], Tensor] = rms_norm,
+) -> Tensor:
+    """A layer with two halves on the residual stream, attention and feed-forward, each with a norm in front."""
+    residual = x
+    x = norm(m, "input_layernorm", x)
+    x = attend(m, x, mask, positions)
+    x = add(residual, x)
+    residual = x
+    x = norm(m, "post_attention_layernorm", x)
+    x = feed(m, x)
+    return add(residual, x)
