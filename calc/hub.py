@@ -88,8 +88,8 @@ SENTENCES: Mapping[FailureCode, str] = {
     "own page.",
     "ollama_tag": "This is an Ollama or provider tag, whose quantised copy cannot be fine-tuned; enter the original "
     "model's id on the Hub, such as Qwen/Qwen3-8B.",
-    "bad_revision": "A revision is a branch, tag or commit written with letters, digits, dots, dashes and slashes only; "
-    "copy it again from the repository's files page, or leave it empty.",
+    "bad_revision": "A revision is a branch, tag or commit in letters, digits, dots, dashes and slashes; copy it again "
+    "from the repository's files page, or leave it empty.",
     "bad_token": "An access token is hf_ followed by letters and digits; copy it again from "
     "https://huggingface.co/settings/tokens.",
     "invalid_token": "The Hub does not accept this access token; make a new one at "
@@ -337,8 +337,8 @@ _VIEWS = frozenset({"tree", "blob", "resolve", "raw", "edit", "commit", "commits
 _TABS = frozenset({"discussions", "settings", "community", "blame", "safetensors-metadata"})
 _OTHER_KINDS = frozenset({"datasets", "spaces", "kernels", "buckets", "collections", "papers"})
 _SITE_PAGES = frozenset(
-    "models docs blog organizations tasks learn chat pricing posts new join login settings search enterprise inference "
-    "api notifications".split()
+    {"models", "docs", "blog", "organizations", "tasks", "learn", "chat", "pricing", "posts", "new", "join", "login"}
+    | {"settings", "search", "enterprise", "inference", "api", "notifications"}
 )
 _OTHER_SITES = frozenset({"github.com", "ollama.com", "modelscope.cn", "kaggle.com", "civitai.com"})
 """Told from an organisation's name where only one name follows."""
@@ -702,6 +702,13 @@ class _Connection:
         return hf_hub_url(repository, path, revision=commit, endpoint=self.endpoint)
 
 
+def _is_web_address(url: str) -> bool:
+    try:
+        return urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
+    except ValueError:
+        return False
+
+
 def _origin(url: str) -> tuple[str, str, int | None]:
     parts = urlsplit(url)
     return parts.scheme, (parts.hostname or "").lower(), parts.port or {"https": 443, "http": 80}.get(parts.scheme)
@@ -777,7 +784,7 @@ def _bounded(
         from huggingface_hub import constants, get_async_session
 
         home = (endpoint or constants.ENDPOINT).rstrip("/")
-        if urlsplit(home).scheme not in ("http", "https") or not urlsplit(home).hostname:
+        if not _is_web_address(home):
             _fail("not_a_hub")
         left = ends - time.monotonic() - 0.02 * TIME_LIMIT
         async with asyncio.timeout(left), get_async_session() as session:

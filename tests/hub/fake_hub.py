@@ -253,7 +253,7 @@ class FakeHub:
                 for dtype, number in content.elements.items():
                     stored[dtype] = stored.get(dtype, 0) + number
         extract: dict[str, Any] = {}
-        with suppress(KeyError, ValueError, AttributeError):
+        with suppress(KeyError, ValueError, AttributeError, TypeError, RecursionError):
             config = json.loads(files["config.json"].read(0, 1 << 20))
             extract = {key: config[key] for key in ("architectures", "model_type", "auto_map") if key in config}
         answer: dict[str, Any] = {
