@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calc.autograd.tensor import Shape, Tensor, empty, record, view
+from calc.autograd.tensor import Node, Shape, Tensor, empty, record, recording_mode, view
 
 
 def heads(x: Tensor, batch: int, length: int, num_heads: int, head_dim: int) -> Tensor:
@@ -46,6 +46,27 @@ def part(x: Tensor, shape: Shape) -> Tensor:
         "slice", shape, dtype, (x,), lambda g: (empty(whole, dtype, "slice backward", len(whole) == 4),),
         result=x.storage, heads_first=x.heads_first,
     )  # fmt: skip
+
+
+def split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
+    """chunk and split along the last axis: views; the backward joins the gradients of all, zeros where a piece was not used."""
+    shape, dtype = x.shape, x.dtype
+    pieces = tuple([Tensor((*shape[:-1], width), dtype, x.storage, x.heads_first) for width in widths])
+    if recording_mode.enabled and x.requires_grad:
+
+        def backward(*gradients: Tensor | None) -> tuple[Tensor]:
+            filled = [
+                empty(p, dtype, "zeros") if g is None else g for g, p in zip(gradients, shapes, strict=True)
+            ]
+            joined = empty(shape, dtype, "cat", len(shape) == 4)
+            del filled
+            return (joined,)
+
+        shapes = [p.shape for p in pieces]
+        node = None if recording_mode.recompute is not None else Node("split", (x,), backward, len(pieces))
+        for slot, piece in enumerate(pieces):
+            piece.requires_grad, piece.node, piece.slot = True, node, slot
+    return pieces
 
 
 def cat(parts: Sequence[Tensor], shape: Shape) -> Tensor:
