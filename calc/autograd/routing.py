@@ -5,7 +5,8 @@ Shapes: N tokens, E experts, k experts per token; a copy is one token on its way
 
 from __future__ import annotations
 
-from calc.autograd.elementwise import promoted
+from calc.autograd.elementwise import mul
+from calc.autograd.shapes import expand
 from calc.autograd.tensor import Shape, Tensor, empty, record, view
 
 
@@ -62,20 +63,7 @@ def normalized_in_place(x: Tensor) -> Tensor:
 
 def weighted(x: Tensor, weights: Tensor) -> Tensor:
     """Rows of x, each times its own weight (rows, 1): saves both where the other needs a gradient."""
-    shape, rows, dtype = x.shape, weights.shape, promoted(x.dtype, weights.dtype)
-    x_dtype, needs_x, needs_weights = x.dtype, x.requires_grad, weights.requires_grad
-    saved = [x.storage] if needs_weights else []
-    if needs_x:
-        saved.append(weights.storage)
-
-    def backward(g: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        by_x = empty(shape, dtype, "mul") if needs_x else None
-        by_weights = empty(shape, dtype, "mul") if needs_weights else None
-        if by_x is not None and x_dtype != dtype:
-            by_x = empty(shape, x_dtype, "gradient cast")
-        return by_x, empty(rows, dtype, "sum") if by_weights is not None else None
-
-    return record("mul", shape, dtype, (x, weights), backward, saved)
+    return mul(x, expand(weights, x.shape))
 
 
 def grouped_mm(x: Tensor, weight: Tensor, offsets: Tensor, *, transposed: bool = False) -> Tensor:

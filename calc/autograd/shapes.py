@@ -48,6 +48,12 @@ def part(x: Tensor, shape: Shape) -> Tensor:
     )  # fmt: skip
 
 
+def expand(x: Tensor, shape: Shape) -> Tensor:
+    """Broadcast without a copy: the backward sums."""
+    before, dtype = x.shape, x.dtype
+    return record("expand", shape, dtype, (x,), lambda g: (empty(before, dtype, "sum"),), result=x.storage)
+
+
 def split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
     """chunk and split along the last axis: views; the backward joins the gradients of all, zeros where a piece was not used."""
     shape, dtype = x.shape, x.dtype

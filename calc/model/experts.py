@@ -15,13 +15,13 @@ from calc.autograd.tensor import Tensor, empty
 from calc.model.modules import Modules
 
 
-def router(m: Modules, name: str, x: Tensor, *, normalize: bool, lowered: bool = True) -> tuple[Tensor, Tensor]:
-    """Softmax over all experts in fp32, then the k largest and their places, each (rows, k)."""
+def router(m: Modules, name: str, x: Tensor, *, normalize: bool, lowered: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """Softmax over all experts in fp32: the logits (rows, experts), and the k largest and their places, each (rows, k)."""
     logits = m.linear(name, x, m.c.num_experts, role="router")
     values, places = topk(softmax(cast(logits, "fp32")), m.c.num_experts_per_tok)
     if normalize:
         values = normalized_in_place(values)
-    return cast(values, logits.dtype) if lowered else values, places
+    return logits, cast(values, logits.dtype) if lowered else values, places
 
 
 def gated(m: Modules, x: Tensor) -> Tensor:

@@ -49,8 +49,9 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 
 def mixture(m: Modules, x: Tensor) -> Tensor:
     """Router and experts."""
-    weights, places = router(m, "mlp.gate", x, normalize=True, lowered=False)
+    logits, weights, places = router(m, "mlp.gate", x, normalize=True, lowered=False)
     x = experts(m, "mlp.experts", x, weights, places, m.c.moe_intermediate_size)
+    del logits  # a name in the module's frame holds them meanwhile
     return x
 
 
