@@ -23,9 +23,9 @@ EXAMPLES = Table(
     # What a first full fine-tune on one "80 GB" card gets wrong: everything else is lean, and it still dies in the
     # first optimizer step, where AdamW's two states and its temporaries meet.
     Example(
-        "full-8b-one-card",
+        "full-9b-one-card",
         Scenario(
-            model="meta-llama/Llama-3.1-8B",
+            model="google/gemma-2-9b",
             plan=FullFineTuning(
                 optimizer="adamw_torch",
                 micro_batch_size=1,
@@ -33,7 +33,7 @@ EXAMPLES = Table(
                 gradient_checkpointing="full",
                 attention="flash_attention_2",
             ),
-            hardware=Hardware(gpu="h100-sxm"),
+            hardware=Hardware(gpu="a100-sxm-80gb"),
         ),
     ),
     Example(
@@ -75,4 +75,4 @@ EXAMPLES = Table(
         ),
     ),
 )
-OPENING = EXAMPLES["full-8b-one-card"].scenario
+OPENING = EXAMPLES["full-9b-one-card"].scenario

@@ -89,8 +89,8 @@ def params(scenario: Scenario) -> dict[str, str]:
     Raises `NotLinkable` when the model is a file of this machine or a config.json that is too large for a link.
     """
     plan = type(scenario.plan)
-    default = _flat({"plan": plan(), "hardware": Hardware()})
-    given = _flat({"plan": scenario.plan, "hardware": scenario.hardware})
+    default = by_path({"plan": plan(), "hardware": Hardware()})
+    given = by_path({"plan": scenario.plan, "hardware": scenario.hardware})
     # Full fine-tuning is the default method, and each method has its own set of fields.
     default["plan.method"] = "full"
     rest = {key: _text(given[path]) for path, key in PATHS.items() if path in given and given[path] != default[path]}
@@ -169,7 +169,7 @@ def _validated(values: dict[str, Any], texts: dict[str, str], problems: list[Pro
             values["model"] = OPENING.model
             problems.append(_problem("no-model", f"this link names no model; {OPENING.model} is shown", "model"))
         try:
-            return Scenario.model_validate(_nested(values))
+            return Scenario.model_validate(nested(values))
         except ValidationError as refused:
             for error in refused.errors(include_url=False, include_context=False):
                 for path in _blamed(error["loc"], values):
@@ -293,22 +293,23 @@ def _unpack(packed: str) -> dict[str, Any]:
     return config
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Field values by dotted path."""
+def by_path(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Field values by dotted path, for a scenario, a part of one, or parts by name. A model stays whole."""
     fields = value if isinstance(value, dict) else dict(value)
     flat: dict[str, Any] = {}
     for name, inner in fields.items():
-        path = f"{prefix}{name}"
-        flat |= _flat(inner, f"{path}.") if isinstance(inner, BaseModel) else {path: inner}
+        whole = name == "model" or not isinstance(inner, BaseModel)
+        flat |= {f"{prefix}{name}": inner} if whole else by_path(inner, f"{prefix}{name}.")
     return flat
 
 
-def _nested(values: dict[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
+def nested(values: dict[str, Any]) -> dict[str, Any]:
+    """What `by_path` undid: values by dotted path as the dictionary that `Scenario.model_validate` takes."""
+    whole: dict[str, Any] = {}
     for path, value in values.items():
         *parents, name = path.split(".")
-        inside = nested
+        inside = whole
         for parent in parents:
             inside = inside.setdefault(parent, {})
         inside[name] = value
-    return nested
+    return whole

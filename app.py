@@ -1,0 +1,3 @@
+from pages.parts.frame import main
+
+main()

@@ -1,0 +1,81 @@
+"""Will it fit? The verdict, the load against the card's line, the step by its instants, every line with its reason."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from calc.units import count
+from pages.parts import charts
+from pages.parts.frame import framed
+from pages.parts.ledger import ledger
+from pages.parts.state import t
+from pages.parts.verdict import headline, problems
+
+here = framed()
+headline(here)
+answer = here.answer
+if answer is None:
+    st.stop()
+problems(answer.problems)
+if answer.verdict == "impossible":
+    st.stop()
+
+peak = answer.peak
+with st.container(horizontal=True, gap="small"):
+    st.metric(
+        t("fit.device"),
+        str(peak.device.expected),
+        t("fit.span", low=peak.device.low, high=peak.device.high),
+        help=t("fit.device.help"),
+        delta_color="off",
+        delta_arrow="off",
+        border=True,
+    )
+    spare = answer.headroom >= 0
+    st.metric(
+        here.gpu.name,
+        str(answer.capacity),
+        t("fit.spare" if spare else "fit.short", size=abs(answer.headroom)),
+        help=t("fit.capacity.help"),
+        delta_color="green" if spare else "red",
+        delta_arrow="off",
+        border=True,
+    )
+    st.metric(
+        t("fit.peak"),
+        str(peak.allocated),
+        t(f"instant.{peak.instant}"),
+        help=t("fit.peak.help"),
+        delta_color="off",
+        delta_arrow="off",
+        border=True,
+    )
+    st.metric(
+        t("fit.trainable"),
+        count(answer.parameters.trainable),
+        t("fit.trainable.of", total=count(answer.parameters.total)),
+        delta_color="off",
+        delta_arrow="off",
+        border=True,
+    )
+
+with st.container(border=True):
+    largest = max(answer.lines, key=lambda line: line.bytes)
+    alt = t(
+        "fit.load.alt",
+        allocated=peak.allocated,
+        device=peak.device.expected,
+        capacity=answer.capacity,
+        largest=t(f"component.{largest.component}"),
+    )
+    charts.draw(charts.load(here, answer), key="load", alt=alt, name="load")
+
+with st.container(border=True):
+    st.header(t("fit.timeline"), anchor=False)
+    alt = t("fit.timeline.alt", instant=t(f"instant.{peak.instant}"), allocated=peak.allocated)
+    charts.draw(charts.timeline(answer), key="timeline", alt=alt, name="step")
+
+with st.container(border=True):
+    st.header(t("fit.lines"), help=t("fit.lines.hint"), anchor=False)
+    ledger(answer.lines, peak.allocated, key="lines")
+    st.caption(t("fit.host", training=answer.host.training, load=answer.host.load))

@@ -1,0 +1,114 @@
+"""The frame around every page: navigation, controls on the left, the page on the right, the verdict at the bottom.
+
+Streamlit finds the folder `pages` by itself: a link to a page that is opened before anybody has seen the first page
+starts that page's file alone. So every page file begins with `here = framed()`, which runs the frame in its place.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from pages.parts import controls, state
+from pages.parts.downloads import downloads
+from pages.parts.here import Here, here
+from pages.parts.state import plain, t
+from pages.parts.tools import tools
+from pages.parts.verdict import bottom
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page: its file under pages/, which is also its place in the address, and the sign beside its name."""
+
+    id: str
+    sign: str
+    controls: bool = True
+    """Whether the scenario's controls stand beside it."""
+
+
+# The first is the page that opens. A new page is one line here, one file, and `nav.<id>` in the texts.
+PAGES = (
+    Entry("fit", ":material/directions_boat:"),
+    Entry("optimizers", ":material/function:"),
+)
+
+_running = threading.local()
+
+
+def framed() -> Here:
+    """What this page is about. First line of every page file: runs the frame if the page was started without it."""
+    if (current := getattr(_running, "here", None)) is None:
+        main()
+        st.stop()
+    return current  # type: ignore[no-any-return]
+
+
+def main() -> None:
+    """The whole app, once a run."""
+    _settle()
+    st.set_page_config(
+        page_title="Plimsoll",
+        page_icon=str(ROOT / "assets" / "favicon.svg"),
+        layout="wide",
+        initial_sidebar_state="collapsed",
+    )
+    pages = {entry.id: st.Page(ROOT / "pages" / f"{entry.id}.py", title=f"Plimsoll · {entry.id}", url_path=entry.id,
+                               default=entry is PAGES[0]) for entry in PAGES}  # fmt: skip
+    page = st.navigation(list(pages.values()), position="hidden")
+    entry = next(entry for entry in PAGES if pages[entry.id] == page)
+    state.arrive(entry.id)
+    top = st.container()
+    if entry.controls:
+        left, right = st.columns([1, 2.55], gap="medium")
+        with left, st.container(border=True, key="scenario"):
+            controls.draw()
+    else:
+        right = st.container()
+    now = here()
+    with top:
+        _bar(entry, pages, now)
+    with st.bottom:
+        bottom(now)
+    state.publish()
+    with right:
+        _notes()
+        _running.here = now
+        try:
+            page.run()
+        finally:
+            _running.here = None
+
+
+def _bar(entry: Entry, pages: dict[str, st.Page], now: Here) -> None:
+    """Name, pages, and what every page offers. A page's link carries the scenario, also into a new tab."""
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
+            st.image(str(ROOT / "assets" / "favicon.svg"), width=28)
+            st.markdown("**Plimsoll**", width="content", help=t("tagline"))
+            for other in PAGES:
+                name = f"**{t(f'nav.{other.id}')}**" if other is entry else t(f"nav.{other.id}")
+                st.page_link(pages[other.id], label=name, icon=other.sign, query_params=state.query())
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
+            tools([path.url_path for path in pages.values()])
+            downloads(now)
+            st.button(t("language.other"), key="language", on_click=state.other_language)
+
+
+def _notes() -> None:
+    if notes := state.notes():
+        lines = "\n".join(f"- {plain(note.message)}" for note in notes)
+        st.warning(f"**{t('link.notes')}**\n{lines}", icon=":material/link_off:")
+
+
+@st.cache_resource(show_spinner=False)
+def _settle() -> None:
+    """Take what importing left out of the garbage collector's rounds: Streamlit makes a full one after every run."""
+    gc.collect()
+    gc.freeze()

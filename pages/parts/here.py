@@ -1,0 +1,37 @@
+"""What a page is about: the scenario of this visit and its answer, worked out once a run by the frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calc import Breakdown, Scenario, estimate
+from calc.catalog.gpus import GPUS, Gpu
+from pages.parts import models, state
+from pages.parts.models import Known, Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The scenario, its model, and the answer or the sentence that stands in its place."""
+
+    scenario: Scenario
+    model: Known | Unknown
+    answer: Breakdown | None
+    """None where there is no answer; then `refusal` says why."""
+    refusal: str = ""
+
+    @property
+    def gpu(self) -> Gpu:
+        """The card."""
+        return GPUS[self.scenario.hardware.gpu]
+
+
+def here() -> Here:
+    """The scenario of this visit, answered."""
+    scenario, model = state.scenario(), models.current()
+    if isinstance(model, Unknown):
+        return Here(scenario, model, None, model.sentence)
+    try:
+        return Here(scenario, model, estimate(scenario, config=model.config))
+    except ValueError as refused:
+        return Here(scenario, model, None, str(refused))

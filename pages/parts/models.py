@@ -1,0 +1,212 @@
+"""The model picker: the embedded catalogue as one types, then the Hub, or a config.json of the visitor's own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from calc import hub
+from calc.catalog.models import MODELS, search
+from calc.examples import EXAMPLES
+from calc.hub import HubFailure
+from calc.scenario import ConfigModel
+from calc.units import KIB, count, readable
+from pages.parts import state, texts
+from pages.parts.state import plain, t
+
+# Longest config.json that may be given: the largest known has 3 MB, most of it tables that no byte depends on.
+LONGEST_CONFIG = 4096 * KIB
+NEAR = 3
+
+# Names in the session. The token is in its own widget's place only.
+_ASKED, _FAILED, _FOUND, TOKEN = "_model_asked", "_model_failed", "_models_found", "_hub_token"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A model whose configuration is at hand."""
+
+    config: dict[str, Any] | None
+    """None where `calc` has it in its own catalogue."""
+    origin: str
+    """Where the configuration comes from, in words."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A model that could not be had, with the one sentence that says why."""
+
+    typed: str
+    sentence: str
+    near: tuple[str, ...] = ()
+    """Ids that may have been meant."""
+
+
+def current() -> Known | Unknown:
+    """The scenario's model. Asks the Hub where nothing else knows it; a failure is remembered until another try."""
+    model = state.kept("model")
+    if isinstance(model, ConfigModel):
+        return Known(model.config, t("model.from-config"))
+    if model in MODELS:
+        return Known(None, t("model.from-catalogue"))
+    found: dict[str, Known | Unknown] = st.session_state.setdefault(_FOUND, {})
+    if model not in found:
+        found[model] = _asked(model)[1]
+    return found[model]
+
+
+def _asked(typed: str) -> tuple[str, Known | Unknown]:
+    """The id to keep for what was typed, and what is known of it."""
+    same = next((hit.id for hit in search(typed, 1) if hit.id.casefold() == typed.casefold()), None)
+    if same:
+        return same, Known(None, t("model.from-catalogue"))
+    answer = hub.repository(typed, token=st.session_state.get(TOKEN) or None)
+    if isinstance(answer, HubFailure):
+        near = [answer.base_model] if answer.base_model else [hit.id for hit in search(typed, NEAR)]
+        return typed, Unknown(typed, answer.message, tuple(near))
+    reference = hub.parse_reference(typed)
+    pinned = not isinstance(reference, HubFailure) and reference.revision not in ("", "main")
+    name = f"{answer.id}@{answer.revision}" if pinned else answer.id
+    return name, Known(answer.config, t("model.from-hub", commit=answer.commit[:7]), answer.notes)
+
+
+def _choose() -> None:
+    """Ask for what was typed, in the run that follows."""
+    typed = str(st.session_state["model"] or "").strip()
+    if typed and typed != state.model_name():
+        st.session_state[_ASKED] = typed
+
+
+def ask(typed: str) -> None:
+    """Ask for this model in the run that follows. For callbacks."""
+    st.session_state[_ASKED] = typed
+
+
+def _resolve() -> None:
+    """Take the model that was asked for if it can be had; else say why and stay with the one before."""
+    typed = st.session_state.pop(_ASKED, "")
+    if not typed:
+        return
+    with st.spinner(t("model.asking")):
+        name, answer = _asked(typed)
+    if isinstance(answer, Unknown):
+        st.session_state[_FAILED] = answer
+        return
+    st.session_state.pop(_FAILED, None)
+    st.session_state.setdefault(_FOUND, {})[name] = answer
+    state.keep("model", name)
+
+
+def draw() -> None:
+    """The box, what is known of the model in it, and the ways to bring another."""
+    box, below = st.container(), st.container()
+    with below:
+        _resolve()
+    name = state.model_name()
+    options = list(MODELS)
+    if st.session_state.get("model") != name:
+        st.session_state["model"] = name
+    box.selectbox(
+        texts.label("model", state.language()),
+        options if name in MODELS else [name, *options],
+        key="model",
+        on_change=_choose,
+        accept_new_options=True,
+        placeholder=t("model.placeholder"),
+        help=texts.help_of("model", state.language()),
+    )
+    with below:
+        failed = st.session_state.get(_FAILED)
+        if failed:
+            failure(failed, key="model_failed")
+        with st.container(horizontal=True, gap="small"):
+            with st.popover(t("model.other"), type="tertiary", icon=":material/add:"):
+                _others()
+            with st.popover(t("examples"), type="tertiary"):
+                _examples()
+
+
+def _examples() -> None:
+    """Scenarios one click away."""
+    for row in EXAMPLES.values():
+        name = t(f"example.{row.id}")
+        st.button(name, key=f"example_{row.id}", type="tertiary", on_click=state.go, args=(row.scenario,))
+
+
+def failure(failed: Unknown, *, key: str) -> None:
+    """The sentence of a model that could not be had, the names that may have been meant, and another try."""
+    st.warning(f"**{plain(failed.typed)}**: {plain(failed.sentence)}")
+    with st.container(horizontal=True, gap="small"):
+        for place, near in enumerate(failed.near):
+            st.button(near, key=f"{key}_near_{place}", on_click=ask, args=(near,), help=t("model.near"))
+        st.button(
+            t("model.retry"), key=f"{key}_retry", on_click=_again, args=(failed.typed,), icon=":material/refresh:"
+        )
+
+
+def _again(typed: str) -> None:
+    st.session_state.get(_FOUND, {}).pop(typed, None)
+    ask(typed)
+
+
+def _others() -> None:
+    st.text_input(t("model.search"), key="hub_search", type="search", live="400ms", icon=":material/search:")
+    words = str(st.session_state.get("hub_search") or "").strip()
+    if words:
+        hits = hub.search(words, limit=6, token=st.session_state.get(TOKEN) or None)
+        if isinstance(hits, HubFailure):
+            st.caption(plain(hits.message))
+        elif not hits:
+            st.caption(t("model.search.none"))
+        else:
+            for place, hit in enumerate(hits):
+                size = f" · {count(hit.stored_total)}" if hit.stored_total else ""
+                st.button(f"{hit.id}{size}", key=f"hub_hit_{place}", on_click=ask, args=(hit.id,), type="tertiary")
+    st.text_area(t("model.paste"), key="config_text", height=110, placeholder='{"model_type": "llama", …}')
+    uploaded = st.file_uploader(t("model.upload"), type="json", key="config_file")
+    given = uploaded.getvalue().decode(errors="replace") if uploaded else str(st.session_state.get("config_text") or "")
+    name = uploaded.name if uploaded else ""
+    if given.strip():
+        config, problem = read_config(given)
+        if config is None:
+            st.warning(problem)
+        else:
+            st.button(t("model.use"), key="config_use", type="primary", on_click=_use, args=(config, name))
+    st.text_input(
+        t("model.token"),
+        key=TOKEN,
+        type="password",
+        autocomplete="off",
+        help=t("model.token.note"),
+        on_change=_retry_last,
+    )
+
+
+def _retry_last() -> None:
+    if failed := st.session_state.get(_FAILED):
+        ask(failed.typed)
+    found = st.session_state.get(_FOUND, {})
+    for name in [name for name, answer in found.items() if isinstance(answer, Unknown)]:
+        del found[name]
+
+
+def _use(config: dict[str, Any], name: str) -> None:
+    state.put("model", ConfigModel(config=config, id=str(config.get("_name_or_path") or name)[:200]))
+    st.session_state.pop(_FAILED, None)
+
+
+def read_config(given: str) -> tuple[dict[str, Any] | None, str]:
+    """The content of a config.json, or None and the sentence that says what is wrong with it."""
+    if len(given) > LONGEST_CONFIG:
+        return None, t("config.too-large", size=readable(len(given)), limit=readable(LONGEST_CONFIG))
+    try:
+        config = json.loads(given, parse_constant=str)
+    except json.JSONDecodeError as error:
+        return None, t("config.not-json", line=error.lineno)
+    except RecursionError:
+        return None, t("config.not-object")
+    return (config, "") if isinstance(config, dict) else (None, t("config.not-object"))

@@ -1,0 +1,104 @@
+"""The verdict in words: one sentence at the top of a page, one line at the bottom of the window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from calc.memory.breakdown import Breakdown, Instant, Problem
+from calc.units import Bytes
+from pages.parts.here import Here
+from pages.parts.state import plain, t
+
+# How each verdict is shown: Streamlit's colour name and a sign that is not colour alone.
+LOOK: dict[str, tuple[str, str]] = {
+    "fits": ("green", ":material/check_circle:"),
+    "tight": ("orange", ":material/error:"),
+    "does_not_fit": ("red", ":material/cancel:"),
+    "impossible": ("red", ":material/block:"),
+    "unknown": ("gray", ":material/help:"),
+}
+
+
+def verdict(here: Here) -> str:
+    """The verdict's stable word; `unknown` where there is no answer."""
+    return here.answer.verdict if here.answer else "unknown"
+
+
+def failing(answer: Breakdown) -> Instant | None:
+    """The first instant of the step that the card cannot hold, with what driver and allocator keep beside it."""
+    beside = answer.peak.device.expected - answer.peak.allocated
+    return next((instant for instant in answer.instants if instant.allocated + beside > answer.capacity), None)
+
+
+def sentence(here: Here) -> str:
+    """The verdict in one sentence, as Markdown without formatting."""
+    return f"{t(f'verdict.{verdict(here)}')}: {_figures(here)}"
+
+
+def _figures(here: Here) -> str:
+    answer = here.answer
+    if answer is None:
+        return plain(here.refusal)
+    if answer.verdict == "impossible":
+        return plain(next(problem.message for problem in answer.problems if problem.blocking))
+    device = answer.peak.device
+    return t(
+        f"verdict.sentence.{answer.verdict}",
+        device=device.expected, low=device.low, capacity=answer.capacity, gpu=plain(here.gpu.name),
+    )  # fmt: skip
+
+
+def reason(here: Here) -> str:
+    """What sets the peak, and where a run that does not fit would stop; empty where nothing runs."""
+    answer = here.answer
+    if answer is None or answer.verdict == "impossible":
+        return ""
+    said = []
+    stop = failing(answer) if answer.verdict == "does_not_fit" else None
+    if stop:
+        first = stop is answer.instants[0]
+        said.append(t("verdict.fails.first" if first else "verdict.fails", instant=t(f"instant.the.{stop.name}")))
+    if not stop or stop.name != answer.peak.instant:
+        said.append(t("verdict.peak", instant=_sentence_case(t(f"instant.the.{answer.peak.instant}"))))
+    if answer.verdict == "tight":
+        said.append(t("verdict.room", high=answer.peak.device.high))
+    if here.gpu.capacity_status == "not looked up":
+        said.append(t("verdict.capacity.not looked up"))
+    return " ".join(said)
+
+
+def headline(here: Here) -> None:
+    """The page's heading: the verdict, painted before any chart."""
+    colour, sign = LOOK[verdict(here)]
+    st.title(f":{colour}[{sign} {t(f'verdict.{verdict(here)}')}:] {_figures(here)}", anchor=False)
+    if said := reason(here):
+        st.markdown(said)
+
+
+def bottom(here: Here) -> None:
+    """The verdict in one line that stays in view."""
+    colour, sign = LOOK[verdict(here)]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="bottom_verdict"):
+        st.badge(t(f"verdict.{verdict(here)}"), color=colour, icon=sign)  # type: ignore[arg-type]
+        if here.answer and here.answer.verdict != "impossible":
+            device = here.answer.peak.device.expected
+            st.markdown(f"**{device}** / {here.answer.capacity}", width="content")
+            st.progress(share(device, here.answer.capacity), width="stretch")
+
+
+def problems(found: tuple[Problem, ...]) -> None:
+    """What keeps the plan from running, then what its owner should know, a sentence each."""
+    for problem in sorted(found, key=lambda one: not one.blocking):
+        show: Any = st.error if problem.blocking else st.info
+        show(plain(problem.message), icon=":material/block:" if problem.blocking else ":material/info:")
+
+
+def share(part: Bytes, whole: Bytes) -> float:
+    """A part as a share of the whole, between 0 and 1."""
+    return min(1.0, max(0.0, int(part) / int(whole))) if whole else 0.0
+
+
+def _sentence_case(words: str) -> str:
+    return words[:1].upper() + words[1:]
