@@ -17,6 +17,9 @@ FAMILY_FILES = (
     "mistral",
     "qwen2",
     "qwen3",
+    "gemma",
+    "gemma2",
+    "gemma3",
 )
 """The family files of this folder. A new family is its file and its name here."""
 
@@ -48,7 +51,8 @@ def architecture(config: Mapping[str, Any]) -> Architecture:
         raise UnknownArchitecture(f"the architecture '{model_type[:60]}' is not modelled yet{hint}")
     family = known[model_type]
     dims = family.dims(reader)
-    return Architecture(family, dims, model_type, tuple(reader.notes))
+    context = reader.integer("max_position_embeddings", "n_positions", "max_sequence_length", default=None, high=10**9)
+    return Architecture(family, dims, model_type, tuple(reader.notes), context)
 
 
 __all__ = ["Architecture", "ConfigError", "Family", "UnknownArchitecture", "architecture", "families"]

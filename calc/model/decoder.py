@@ -7,6 +7,7 @@ from typing import Any
 
 from calc.autograd.elementwise import add
 from calc.autograd.tensor import Tensor
+from calc.model.activations import activation_name
 from calc.model.attention import causal_mask
 from calc.model.config import Config, ConfigError
 from calc.model.modules import Modules
@@ -53,7 +54,7 @@ def sizes(
         "num_attention_heads": heads,
         "num_key_value_heads": few,
         "head_dim": config.integer("head_dim", default=head_dim or hidden // heads, high=65536),
-        "hidden_act": config.text("hidden_act", default=hidden_act),
+        "hidden_act": activation_name(config, "hidden_act", default=hidden_act),
         "tie_word_embeddings": config.boolean("tie_word_embeddings", default=tie_word_embeddings),
         "attention_dropout": config.number("attention_dropout", default=0.0, low=0.0, high=1.0),
         "kinds": ("full",) * layers,
@@ -102,15 +103,15 @@ def decoder(
     *,
     masked: Sequence[str] = ("full",),
     norm: Callable[[Modules, str, Tensor], Tensor] = rms_norm,
-    embed: Callable[[Tensor], Tensor] = lambda x: x,
+    scaled: bool = False,
     rotary_dim: int | None = None,
 ) -> Tensor:
     """Embeddings, the layers, the last norm: token ids (rows,) to hidden states (rows, hidden_size).
 
-    `masked` are the kinds of mask that the model makes; `embed` is what it does to the embeddings first.
+    `masked` are the kinds of mask that the model makes; `scaled` says that its embedding module multiplies what it looks up.
     """
     c = m.c
-    x = inputs_embeds = embed(m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size))
+    x = inputs_embeds = m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size, scaled=scaled)
     mask = masks(m, x.dtype, masked)
     positions = rotation(m, x.dtype, c.head_dim if rotary_dim is None else rotary_dim)
     for layer, kind in zip(m.layers("model.layers", c.kinds), c.kinds, strict=True):

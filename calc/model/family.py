@@ -29,6 +29,8 @@ class Dims:
     """Bias of the projection after attention."""
     mlp_bias: bool = False
     attention_dropout: float = 0.0
+    attn_logit_softcapping: bool = False
+    """Whether attention scores pass through a tanh that bounds them."""
     sliding_window: int | None = None
     kinds: tuple[str, ...] = ()
     """What each layer is, in order: layers of one kind are alike."""
@@ -42,7 +44,12 @@ def lm_head(m: Modules, x: Tensor) -> Tensor:
     return m.linear("lm_head", x, c.vocab_size, role="head")
 
 
-@dataclass(frozen=True)
+def rotary_buffers(rotary_dim: int) -> int:
+    """Bytes of a rotary module's frequencies, which it keeps twice."""
+    return 2 * (rotary_dim // 2) * 4
+
+
+@dataclass(frozen=True, eq=False)
 class Family:
     """One architecture. `types` maps config.json's model_type to the name that people know."""
 
@@ -56,8 +63,8 @@ class Family:
     head: Callable[[Modules, Tensor], Tensor] = lm_head
     attentions: tuple[str, ...] = ("eager", "sdpa", "flash_attention_2", "flash_attention_3")
     """Implementations that the class accepts."""
-    buffers: Callable[[Dims], int] = lambda dims: 2 * (dims.head_dim // 2) * 4
-    """Bytes of the tensors that are neither weights nor saved (rotary frequencies, fp32)."""
+    buffers: Callable[[Dims, int], int] = lambda dims, size: rotary_buffers(dims.head_dim)
+    """Bytes of the tensors that are neither weights nor saved (rotary frequencies, in fp32), for weights of `size` bytes an element."""
     fused: frozenset[str] = field(default_factory=frozenset)
     """Families of replaced kernels that know this architecture: liger, ..."""
 
@@ -70,6 +77,13 @@ class Architecture:
     dims: Dims
     model_type: str
     notes: tuple[str, ...] = ()
+    context: int | None = None
+    """Positions that the model was made for (`max_position_embeddings`)."""
+
+    @property
+    def name(self) -> str:
+        """The architecture as people call it."""
+        return self.family.types[self.model_type]
 
 
 class UnknownArchitecture(ValueError):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from calc.autograd.elementwise import activation, mul
+from calc.autograd.elementwise import mul
 from calc.autograd.tensor import Tensor
+from calc.model.activations import activated
 from calc.model.attention import attention, split
 from calc.model.config import Config
 from calc.model.decoder import decoder, pre_norm, sizes
@@ -32,14 +33,14 @@ def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
         rotated_q, rotated_k = rotated(q, positions), rotated(k, positions)
         q, k = rotated_q, rotated_k
         del rotated_q, rotated_k
-    out = attention(m, q, k, v, mask, dropout_p=c.attention_dropout)
+    out = attention(m, q, k, v, mask, dropout_p=c.attention_dropout, softcap=c.attn_logit_softcapping)
     return m.linear("self_attn.o_proj", out, c.hidden_size, c.output_bias)
 
 
 def mlp(m: Modules, x: Tensor) -> Tensor:
     """Gated feed-forward."""
     c = m.c
-    gate = activation(m.linear("mlp.gate_proj", x, c.intermediate_size, c.mlp_bias), c.hidden_act)
+    gate = activated(m, m.linear("mlp.gate_proj", x, c.intermediate_size, c.mlp_bias), c.hidden_act)
     up = m.linear("mlp.up_proj", x, c.intermediate_size, c.mlp_bias)
     return m.linear("mlp.down_proj", mul(gate, up), c.hidden_size, c.mlp_bias)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from calc.autograd.elementwise import cast
+from calc.autograd.elementwise import cast, scale
 from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
 from calc.autograd.quantized import int8_mm, packed4_mm
@@ -23,8 +23,8 @@ from calc.model.recipe import Recipe
 class Modules:
     """The model while it runs: recipe, weights by name, and the block that runs."""
 
-    def __init__(self, recipe: Recipe, dims: Any) -> None:
-        self.recipe, self.c = recipe, dims
+    def __init__(self, recipe: Recipe, dims: Any, on_gradient: Callable[[Tensor], None] | None = None) -> None:
+        self.recipe, self.c, self.on_gradient = recipe, dims, on_gradient
         self.batch, self.length = recipe.batch, recipe.length
         self.rows = recipe.batch * recipe.length
         self.prefix, self.block = "", None
@@ -52,6 +52,8 @@ class Modules:
     def _make(self, name: str, shape: Shape, dtype: str, role: Role, trainable: bool) -> Tensor:
         found = self.weights[(self.block, name)] = parameter(shape, dtype, name, trainable)
         self.roles[(self.block, name)] = (self.prefix, role)
+        if trainable:
+            found.hook = self.on_gradient
         if trainable and self.recipe.accumulated:
             found.grad = Tensor(shape, found.dtype, Standing(shape, found.dtype, "gradient"))
         return found
@@ -125,10 +127,14 @@ class Modules:
             bias = None if bias is None else self.lowered(bias)
         return mm(x, weight, bias, transposed=transposed)
 
-    def embedding(self, name: str, ids: Tensor, num_rows: int, width: int, role: Role = "embedding") -> Tensor:
-        """nn.Embedding of that name."""
+    def embedding(
+        self, name: str, ids: Tensor, num_rows: int, width: int, role: Role = "embedding", *, scaled: bool = False
+    ) -> Tensor:
+        """nn.Embedding of that name; `scaled` for a module that multiplies what it looks up by a number."""
         table = self.weight(f"{name}.weight", (num_rows, width), role)
         x = embedding(table, ids)
+        if scaled:
+            x = scale(x)
         if self.recipe.adapters is not None and self.recipe.checkpointing != "none" and not x.requires_grad and role == "embedding":
             x.requires_grad = True
             x.accumulator = Accumulate(x)

@@ -1,0 +1,78 @@
+"""Activation functions by their name in config.json. Mirrors transformers 5.24.0 activations.py: some are one kernel, some are Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from calc.autograd.elementwise import activation, add, add_constant, cast, from_output, mul, scale, square
+from calc.autograd.tensor import Tensor
+from calc.model.config import Config, ConfigError
+from calc.model.modules import Modules
+
+Activation = Callable[[Modules, Tensor], Tensor]
+
+
+def _kernel(name: str, m: Modules, x: Tensor) -> Tensor:
+    """One kernel that saves its input."""
+    return activation(x, name)
+
+
+def _result(name: str, m: Modules, x: Tensor) -> Tensor:
+    """One kernel that saves its result."""
+    return from_output(x, name)
+
+
+def _cube(m: Modules, x: Tensor) -> Tensor:
+    """x ** 3, which autocast does in fp32."""
+    return square(x if m.recipe.autocast is None else cast(x, "fp32"))
+
+
+def _gelu_new(m: Modules, x: Tensor) -> Tensor:
+    """0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), in Python."""
+    half = scale(x)
+    return mul(half, add_constant(from_output(scale(add(x, scale(_cube(m, x)))), "tanh")))
+
+
+def _gelu_fast(m: Modules, x: Tensor) -> Tensor:
+    """0.5·x·(1 + tanh(x·0.7978845608·(1 + 0.044715·x·x))), in Python."""
+    half = scale(x)
+    return mul(half, add_constant(from_output(mul(scale(x), add_constant(mul(scale(x), x))), "tanh")))
+
+
+def _quick_gelu(m: Modules, x: Tensor) -> Tensor:
+    """x·sigmoid(1.702·x), in Python."""
+    return mul(x, from_output(scale(x), "sigmoid"))
+
+
+def _relu_squared(m: Modules, x: Tensor) -> Tensor:
+    """relu(x)²."""
+    return square(from_output(x, "relu"))
+
+
+ACTIVATIONS: Mapping[str, Activation] = {
+    **{name: partial(_kernel, name) for name in ("silu", "gelu", "mish", "hardswish", "leaky_relu", "relu6")},
+    **{name: partial(_result, name) for name in ("relu", "tanh", "sigmoid")},
+    "swish": partial(_kernel, "silu"),
+    "gelu_pytorch_tanh": partial(_kernel, "gelu"),
+    "gelu_new": _gelu_new,
+    "gelu_accurate": _gelu_new,
+    "gelu_python_tanh": _gelu_new,
+    "gelu_fast": _gelu_fast,
+    "quick_gelu": _quick_gelu,
+    "relu2": _relu_squared,
+    "linear": lambda m, x: x,
+}
+
+
+def activated(m: Modules, x: Tensor, name: str) -> Tensor:
+    """x after the activation of that name."""
+    return ACTIVATIONS[name](m, x)
+
+
+def activation_name(config: Config, *fields: str, default: str) -> str:
+    """The activation that a config names; one that is not modelled is an error that lists those that are."""
+    name = config.text(*fields, default=default)
+    if name not in ACTIVATIONS:
+        raise ConfigError(fields[0], f"should be one of {', '.join(sorted(ACTIVATIONS))}, not {name[:40]!r}")
+    return name
