@@ -19,13 +19,21 @@ def _exact(value: Any) -> dict[Monomial, Fraction]:
 
 
 class Dim:
-    """A whole number with its polynomial. Comparison, hashing and `%` go by the number."""
+    """A whole number with its polynomial. Comparison, hashing and `%` go by the number.
 
-    __slots__ = ("poly", "value")
+    `table` maps each symbol to its number; every size that comes from this one shares it.
+    """
 
-    def __init__(self, value: int, poly: Polynomial | str) -> None:
-        self.value = value
-        self.poly: Polynomial = {(poly,): Fraction(1)} if isinstance(poly, str) else poly
+    __slots__ = ("poly", "table", "value")
+
+    def __init__(self, value: int, poly: Polynomial | str, table: dict[str, int]) -> None:
+        self.value, self.table = value, table
+        self.poly: Polynomial
+        if isinstance(poly, str):
+            self.poly = {(poly,): Fraction(1)}
+            table[poly] = value
+        else:
+            self.poly = poly
 
     def __add__(self, other: Any) -> Any:
         poly = dict(self.poly)
@@ -35,12 +43,12 @@ class Dim:
                 poly[monomial] = total
             else:
                 poly.pop(monomial, None)
-        return Dim(self.value + number(other), poly)
+        return Dim(self.value + number(other), poly, self.table)
 
     __radd__ = __add__
 
     def __neg__(self) -> Dim:
-        return Dim(-self.value, {m: -f for m, f in self.poly.items()})
+        return Dim(-self.value, {m: -f for m, f in self.poly.items()}, self.table)
 
     def __sub__(self, other: Any) -> Any:
         return self + (-other)
@@ -54,7 +62,7 @@ class Dim:
             for n, g in _exact(other).items():
                 monomial = tuple(sorted(m + n))
                 poly[monomial] = poly.get(monomial, Fraction(0)) + f * g
-        return Dim(self.value * number(other), poly)
+        return Dim(self.value * number(other), poly, self.table)
 
     __rmul__ = __mul__
 
@@ -64,10 +72,10 @@ class Dim:
         if isinstance(other, Dim):
             return self._quotient(other, value)
         if self.value < 0:
-            return Dim(value, {(f"⌈{inline(-self)}/{by}⌉",): Fraction(-1)})
+            return -Dim(-value, f"⌈{inline(-self)}/{by}⌉", self.table)
         if self.value % by:
-            return Dim(value, f"⌊{inline(self)}/{by}⌋")
-        return Dim(value, {m: f / by for m, f in self.poly.items()})
+            return Dim(value, f"⌊{inline(self)}/{by}⌋", self.table)
+        return Dim(value, {m: f / by for m, f in self.poly.items()}, self.table)
 
     def _quotient(self, other: Dim, value: int) -> Dim:
         (divisor, factor), *rest = other.poly.items()
@@ -84,11 +92,11 @@ class Dim:
                     continue
                 break
             else:
-                return Dim(value, poly)
-        return Dim(value, f"⌊({inline(self)})/({inline(other)})⌋")
+                return Dim(value, poly, self.table)
+        return Dim(value, f"⌊({inline(self)})/({inline(other)})⌋", self.table)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return Dim(number(other) // self.value, f"⌊{number(other)}/{inline(self)}⌋")
+        return Dim(number(other) // self.value, f"⌊{number(other)}/{inline(self)}⌋", self.table)
 
     def __mod__(self, other: Any) -> int:
         return self.value % number(other)
@@ -168,7 +176,8 @@ def merged(value: Any) -> Polynomial:
 def inline(value: Any) -> str:
     """A formula in one line: 2L·(N·(16h + 4q) + 24).
 
-    >>> B, S, h = Dim(2, "B"), Dim(8, "S"), Dim(4, "h")
+    >>> table = {}
+    >>> B, S, h = Dim(2, "B", table), Dim(8, "S", table), Dim(4, "h", table)
     >>> inline(B * S * h * 16 + B * S * 8 + 24)
     'N·(16h + 8) + 24'
     """

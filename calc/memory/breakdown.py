@@ -6,6 +6,7 @@ The page, the command line, the exports and the tests read these objects; there 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +21,11 @@ Verdict = Literal["fits", "tight", "does_not_fit", "impossible"]
 InstantName = Literal["load", "forward", "loss", "backward", "end of backward", "optimizer step", "evaluation", "save", "resume"]
 
 
-@dataclass(frozen=True, slots=True)
+Text = str | Callable[[], str]
+"""A text, or how to write it when someone opens the line."""
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class Line:
     """One amount of memory with its whole reason."""
 
@@ -29,14 +34,31 @@ class Line:
     """Plain words."""
     bytes: Bytes
     certainty: Certainty
-    formula: str
-    """In the field's symbols: N·(16h + 4q + …)."""
-    numbers: str
-    """The same formula with this run's numbers."""
     source: str
     """Id in `calc.catalog.sources`."""
-    note: str = ""
+    note: str
     """What is counted, what is left out, what would remove it."""
+    _formula: Text
+    _numbers: Text
+
+    def __init__(
+        self, component: Component, label: str, bytes: Bytes, certainty: Certainty, formula: Text, numbers: Text, source: str, note: str = ""
+    ) -> None:
+        for name, value in (
+            ("component", component), ("label", label), ("bytes", bytes), ("certainty", certainty),
+            ("_formula", formula), ("_numbers", numbers), ("source", source), ("note", note),
+        ):  # fmt: skip
+            object.__setattr__(self, name, value)
+
+    @property
+    def formula(self) -> str:
+        """In the field's symbols: N·(16h + 4q + ...)."""
+        return self._formula if isinstance(self._formula, str) else self._formula()
+
+    @property
+    def numbers(self) -> str:
+        """The same formula with this run's numbers."""
+        return self._numbers if isinstance(self._numbers, str) else self._numbers()
 
 
 @dataclass(frozen=True, slots=True)

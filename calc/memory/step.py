@@ -10,12 +10,13 @@ Source       recordings of the real frameworks on a fake GPU; PyTorch's derivati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calc.autograd.elementwise import cast
 from calc.autograd.loss import cross_entropy
-from calc.autograd.storage import ACTIVATIONS, GRADIENTS, INPUTS, KINDS, LOGITS, TEMPORARIES, Ledger, Segment, recording
+from calc.autograd.storage import ACTIVATIONS, GRADIENTS, INPUTS, KINDS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, active, recording
+from calc.autograd.symbol import Dim
 from calc.autograd.tensor import Node, Tensor, backward, empty
 from calc.model.family import Architecture
 from calc.model.modules import Modules
@@ -88,8 +89,14 @@ def representatives(kinds: Sequence[str]) -> tuple[list[int], list[int]]:
     return chosen, stands
 
 
-def run(architecture: Architecture, recipe: Recipe, *, granularity: int = 1) -> Step:
-    """One step of `architecture` under `recipe`. Sizes in bytes; `granularity` rounds each allocation up to a multiple of it."""
+def run(
+    architecture: Architecture, recipe: Recipe, *, granularity: int = 1, counts: Mapping[str, Dim] | None = None, on_gradient: Callable[[Tensor], None] | None = None
+) -> Step:
+    """One step of `architecture` under `recipe`. Sizes in bytes; `granularity` rounds each allocation up to a multiple of it.
+
+    `counts` gives the number of layers of each kind as a symbol, for closed forms; `on_gradient` is called when a weight's gradient
+    is complete, for optimizers that step inside the backward pass.
+    """
     dims = architecture.dims
     chosen, stands = representatives(dims.kinds)
     represents = [0] * len(chosen)
@@ -98,7 +105,7 @@ def run(architecture: Architecture, recipe: Recipe, *, granularity: int = 1) -> 
     small = replace(dims, kinds=tuple(dims.kinds[i] for i in chosen))
     ledger = Ledger(granularity=granularity)
     with recording(ledger):
-        m = Modules(recipe, small)
+        m = Modules(recipe, small, on_gradient)
         ledger.kind = INPUTS
         ids = empty((m.rows,), "i64", "token ids")
         inputs = ledger.total
@@ -119,24 +126,18 @@ def run(architecture: Architecture, recipe: Recipe, *, granularity: int = 1) -> 
         after = ledger.total, tuple(ledger.live)
     parameters = m.inventory({i: represents[i] for i in range(len(chosen))})
     m.weights.clear()
-    return _extended(ledger.segments, live, after, inputs, stands, represents, parameters, saved)
+    symbols = None if counts is None else [counts[dims.kinds[i]] for i in chosen]
+    return _extended(ledger.segments, live, after, inputs, stands, represents, parameters, saved, symbols)
 
 
 def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
     """ForCausalLMLoss: logits in fp32 against labels shifted by one and padded."""
-    ledger_kind(LOGITS)
+    active.ledger.kind = LOGITS
     logits = architecture.family.head(m, x)
     upcast = cast(logits, "fp32")
     labels = empty((m.batch, m.length + 1), "i64", "padded labels")
     shifted = labels if m.batch == 1 else empty((m.rows,), "i64", "shifted labels")
     return cross_entropy(upcast, shifted)
-
-
-def ledger_kind(kind: int) -> None:
-    """Count what follows as `kind`."""
-    from calc.autograd.storage import active
-
-    active.ledger.kind = kind
 
 
 def _saved(loss: Tensor) -> tuple[Saved, ...]:
@@ -176,6 +177,7 @@ def _extended(
     represents: Sequence[int],
     parameters: tuple[Parameter, ...],
     saved: tuple[Saved, ...],
+    symbols: Sequence[Dim] | None,
 ) -> Step:
     """The run carried to full depth."""
     count = len(represents)
@@ -196,6 +198,11 @@ def _extended(
                 saves[segment.block] = tuple([0 if k == GRADIENTS else -v for k, v in enumerate(change)])
         before = segment.end_kinds
     extra = [n - 1 for n in represents]
+
+    def layers(place: int, times: int) -> int:
+        """A number of layers, with its formula when the run is symbolic."""
+        return times if symbols is None else symbols[place] + (times - symbols[place].value)
+
     zero: Vector = (0,) * len(KINDS)
 
     def beyond(vectors: Sequence[Vector], which: Callable[[int], int] = lambda place: extra[place]) -> Vector:
@@ -204,7 +211,7 @@ def _extended(
         for place in range(count):
             times = which(place)
             if times and vectors[place]:
-                total = _plus(total, vectors[place], times)
+                total = _plus(total, vectors[place], layers(place, times))
         return total
 
     all_keeps, all_saves, all_leaves = beyond(keeps), beyond(saves), beyond(leaves)
@@ -229,7 +236,7 @@ def _extended(
                 more = zero if not forwards and segment.name == "forward" else all_keeps
             else:
                 forwards.append(segment)
-                more = _before(segment.block, stands, last[segment.block], keeps, count)
+                more = _before(segment.block, stands, last[segment.block], keeps, layers)
             forward = _higher(forward, moment(segment, more))
         elif segment.block is None:
             if passed_blocks:
@@ -240,7 +247,7 @@ def _extended(
             passed_blocks = True
             backwards.append(segment)
             for index in _ends(segment.block, stands):
-                back = _higher(back, moment(segment, _around(segment.block, index, stands, saves, leaves, count)))
+                back = _higher(back, moment(segment, _around(segment.block, index, stands, saves, leaves, layers)))
     assert forward is not None
     assert loss is not None
     live_kinds = _plus(live[1], all_saves)
@@ -263,39 +270,48 @@ def _ends(place: int, stands: Sequence[int]) -> list[int]:
     return indices
 
 
-def _before(place: int, stands: Sequence[int], index: int, keeps: Sequence[Vector], count: int) -> Vector:
+Layers = Callable[[int, int], int]
+
+
+def _before(place: int, stands: Sequence[int], index: int, keeps: Sequence[Vector], layers: Layers) -> Vector:
     """What the blocks before `index` that were not run add to the forward of block `place`."""
-    times = [0] * count
+    times = [0] * len(keeps)
     for p in stands[:index]:
         times[p] += 1
     for p in range(place):
         times[p] -= 1
     total: Vector = (0,) * len(KINDS)
-    for p in range(count):
-        if times[p]:
-            total = _plus(total, keeps[p], times[p])
+    for p, n in enumerate(times):
+        if n:
+            total = _plus(total, keeps[p], layers(p, n))
     return total
 
 
 def _around(
-    place: int, index: int, stands: Sequence[int], saves: Sequence[Vector], leaves: Sequence[Vector], count: int
+    place: int, index: int, stands: Sequence[int], saves: Sequence[Vector], leaves: Sequence[Vector], layers: Layers
 ) -> Vector:
     """What the blocks that were not run add to the backward of block `place` when it stands for `index`: those before it their saved
     tensors, those after it their gradients."""
-    waiting, done = [0] * count, [0] * count
+    waiting, done = [0] * len(saves), [0] * len(saves)
     for p in stands[:index]:
         waiting[p] += 1
     for p in stands[index + 1 :]:
         done[p] += 1
-    for p in range(count):
+    for p in range(len(saves)):
         if p < place:
             waiting[p] -= 1
         elif p > place:
             done[p] -= 1
     total: Vector = (0,) * len(KINDS)
-    for p in range(count):
+    for p in range(len(saves)):
         if waiting[p]:
-            total = _plus(total, saves[p], waiting[p])
+            total = _plus(total, saves[p], layers(p, waiting[p]))
         if done[p]:
-            total = _plus(total, leaves[p], done[p])
+            total = _plus(total, leaves[p], layers(p, done[p]))
     return total
+
+
+def scratch(size: int) -> None:
+    """Note that `size` bytes were alive for a moment, at the point of the run where this is called."""
+    held = Storage((size,), "u8", "optimizer step")
+    del held

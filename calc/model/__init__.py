@@ -14,6 +14,7 @@ from calc.model.family import Architecture, Family, UnknownArchitecture
 FAMILY_FILES = (
     "llama",
     "mixtral",
+    "qwen_moe",
     "mistral",
     "qwen2",
     "qwen3",

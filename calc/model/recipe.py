@@ -48,10 +48,16 @@ class Recipe:
     adapters: Adapters | None = None
     quantized: QuantizedBase | None = None
     attention: Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3"] = "sdpa"
+    flash: bool = True
+    """The card runs PyTorch's flash kernel; older ones take the memory-efficient kernel."""
+    few_key_heads: bool = True
+    """sdpa gets grouped key heads as they are instead of repeated ones."""
     loss: Literal["eager", "triton", "chunked", "liger"] = "eager"
     loss_layout: Literal["padded labels", "shifted logits", "chunked head"] = "padded labels"
     kernels: Literal["eager", "liger", "foak", "unsloth"] = "eager"
     checkpointing: Literal["none", "full", "selective", "offload"] = "none"
+    reentrant: bool = False
+    """Checkpointing of the older kind: the whole block runs again, and its graph is run backwards inside the outer one."""
     padded: bool = False
     accumulated: bool = False
     """Gradients of an earlier micro-batch are there already."""

@@ -1,0 +1,265 @@
+"""The command line: `python -m calc estimate|params|schedule|link|open`.
+
+Scenarios come as JSON Lines from a file or standard input; answers go out as JSON Lines in the same order. A bad line gives an error
+object and the rest go on. Exit status: 0 when all were answered, 1 when an asserted plan does not fit, 2 when a line was bad.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from calc.catalog.table import UnknownName
+from calc.memory.breakdown import Breakdown, Instant, Line, Span
+from calc.memory.estimate import built, config_of, estimate, parameter_count
+from calc.memory.problems import Refused
+from calc.memory.recipes import recipe
+from calc.memory.step import run
+from calc.scenario import ConfigModel, FullFineTuning, PathModel, Scenario
+from calc.units import count, readable
+
+LINE_LIMIT = 8 << 20
+"""Bytes of one input line, and of a config.json, that are read."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    parser = argparse.ArgumentParser(prog="calc", description="Memory and schedules of LLM fine-tuning, before you rent a GPU.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("estimate", help="memory of each scenario, line by line")
+    one.add_argument("source", help="JSON Lines file of scenarios, or - for standard input")
+    one.add_argument("--table", action="store_true", help="print for people")
+    one.add_argument("--assert-fits", action="store_true", help="exit 1 when a plan does not fit")
+    one.add_argument("--margin", type=share, default=0.0, metavar="8%", help="room that must stay free with --assert-fits")
+    parameters = commands.add_parser("params", help="parameters of a config.json or a model id")
+    parameters.add_argument("source", help="a config.json, or a model id of the catalogue")
+    schedule = commands.add_parser("schedule", help="steps, warmup and the learning rate of each step")
+    schedule.add_argument("source", help="JSON Lines file of schedule scenarios, or - for standard input")
+    link = commands.add_parser("link", help="the query string of each scenario")
+    link.add_argument("source", help="JSON Lines file of scenarios, or - for standard input")
+    opened = commands.add_parser("open", help="the scenario of a query string")
+    opened.add_argument("query", help="what follows the ? of a shared link")
+    given = parser.parse_args(arguments)
+    return COMMANDS[given.command](given)
+
+
+def share(text: str) -> float:
+    """8% or 0.08 as a number from 0 to 1."""
+    value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError("a margin lies between 0% and 100%")
+    return value
+
+
+def estimates(given: argparse.Namespace) -> int:
+    """One answer per scenario."""
+    status = 0
+
+    def answered(value: Any) -> Any:
+        nonlocal status
+        scenario = Scenario.model_validate(value)
+        answer = estimate(scenario, config=config_at(scenario))
+        if given.assert_fits and not _fits(answer, given.margin):
+            status = 1
+            print(_shortfall(answer, given.margin), file=sys.stderr)
+        return table(answer) if given.table else answer_object(answer)
+
+    bad = each(given.source, answered)
+    return 2 if bad else status
+
+
+def _fits(answer: Breakdown, margin: float) -> bool:
+    return answer.verdict in ("fits", "tight") and int(answer.peak.device.expected) <= int(answer.capacity) * (1 - margin)
+
+
+def _shortfall(answer: Breakdown, margin: float) -> str:
+    if answer.verdict == "impossible":
+        return "; ".join(problem.message for problem in answer.problems if problem.blocking)
+    room = f" less {margin:.0%}" if margin else ""
+    return f"does not fit: {answer.peak.instant} needs {answer.peak.device.expected} of {answer.capacity}{room}"
+
+
+def parameters(given: argparse.Namespace) -> int:
+    """Parameters of one model."""
+    try:
+        path = Path(given.source)
+        model = PathModel(path=given.source) if path.suffix == ".json" or path.is_file() else given.source
+        scenario = Scenario(model=model)
+        architecture = built(config_at(scenario) or config_of(scenario))
+        counted = parameter_count(architecture, run(architecture, recipe_of_nothing(scenario)).parameters)
+    except Exception as error:
+        print(json.dumps(problem_object(error)))
+        return 2
+    print(json.dumps({n: getattr(counted, n) for n in ("total", "trainable", "embedding", "active")}))
+    return 0
+
+
+def recipe_of_nothing(scenario: Scenario) -> Any:
+    """The smallest run that asks for every parameter: one token."""
+    from calc.catalog.gpus import GPUS
+
+    return recipe(FullFineTuning(micro_batch_size=1, seq_len=1, attention="eager"), GPUS[scenario.hardware.gpu])
+
+
+def schedules(given: argparse.Namespace) -> int:
+    """Steps, warmup and rates of each schedule scenario."""
+    from calc.schedule.answer import answer
+
+    return 2 if each(given.source, answer) else 0
+
+
+def links(given: argparse.Namespace) -> int:
+    """The query string of each scenario."""
+    from calc.link import query
+
+    return 2 if each(given.source, lambda value: query(Scenario.model_validate(value))) else 0
+
+
+def opened(given: argparse.Namespace) -> int:
+    """The scenario of a query string, and what was wrong with it."""
+    from calc.link import scenario
+
+    found, notes = scenario(given.query)
+    print(json.dumps(found.model_dump(mode="json")))
+    for note in notes:
+        print(note.message, file=sys.stderr)
+    return 2 if notes else 0
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "estimate": estimates, "params": parameters, "schedule": schedules, "link": links, "open": opened,
+}  # fmt: skip
+
+
+def config_at(scenario: Scenario) -> dict[str, Any] | None:
+    """The config.json that a path model names; None for other models."""
+    if not isinstance(scenario.model, PathModel):
+        return None
+    path = Path(scenario.model.path)
+    try:
+        if path.stat().st_size > LINE_LIMIT:
+            raise Refused("too_large", f"{path} is larger than {readable(LINE_LIMIT)}; a config.json is not.", "model.path")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Refused("no_file", f"cannot read {path}: {error.strerror}.", "model.path") from None
+    return ConfigModel(config=parsed(text)).config
+
+
+def parsed(text: str) -> Any:
+    """JSON of bounded size and depth. Raises `Refused`."""
+    if len(text) > LINE_LIMIT:
+        raise Refused("too_large", f"a line is longer than {readable(LINE_LIMIT)}.")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Refused("not_json", f"not JSON: {str(error)[:120]}.") from None
+
+
+def each(source: str, answered: Callable[[Any], Any]) -> bool:
+    """Print the answer to each line of a source; whether one was bad."""
+    bad = False
+    for line in lines(source):
+        if not line.strip():
+            continue
+        try:
+            result = answered(parsed(line))
+        except Exception as error:
+            result, bad = problem_object(error), True
+        print(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False), flush=True)
+    return bad
+
+
+def lines(source: str) -> Iterator[str]:
+    """The lines of a file or of standard input."""
+    if source == "-":
+        yield from sys.stdin
+        return
+    with Path(source).open(encoding="utf-8") as file:
+        yield from file
+
+
+def problem_object(error: Exception) -> dict[str, Any]:
+    """What went wrong, as the contract's error object."""
+    if isinstance(error, Refused):
+        code, message, field = error.code, error.message, error.field
+    elif isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"] if part not in ("full", "lora", "qlora") or first["loc"].index(part) > 1)
+        code, message, field = str(first["type"]), str(first["msg"]), place
+    elif isinstance(error, UnknownName):
+        code, message, field = "unknown_name", str(error), error.kind
+    elif isinstance(error, ValueError):
+        code, message, field = "bad_value", str(error), ""
+    else:
+        code, message, field = "internal", f"{type(error).__name__}: {error}", ""
+    return {"error": {"code": code, "message": message, "field": field}}
+
+
+def answer_object(answer: Breakdown) -> dict[str, Any]:
+    """The contract's answer."""
+    return {
+        "parameters": {n: getattr(answer.parameters, n) for n in ("total", "trainable", "active", "embedding")},
+        "peak": {
+            "allocated": int(answer.peak.allocated),
+            "instant": answer.peak.instant,
+            "reserved": span_object(answer.peak.reserved),
+            "device": span_object(answer.peak.device),
+        },
+        "instants": [instant_object(instant) for instant in answer.instants],
+        "lines": [line_object(line) for line in answer.lines],
+        "host": {"training": int(answer.host.training), "load": int(answer.host.load)},
+        "capacity": int(answer.capacity),
+        "verdict": answer.verdict,
+        "headroom": int(answer.headroom),
+        "problems": [
+            {"code": p.code, "message": p.message, "field": p.field, "blocking": p.blocking} for p in answer.problems
+        ],
+    }
+
+
+def span_object(span: Span) -> dict[str, int]:
+    """A range in bytes."""
+    return {"low": int(span.low), "expected": int(span.expected), "high": int(span.high)}
+
+
+def instant_object(instant: Instant) -> dict[str, Any]:
+    """An instant with its lines."""
+    return {
+        "name": instant.name,
+        "allocated": int(instant.allocated),
+        "operation": instant.operation,
+        "lines": [line_object(line) for line in instant.lines],
+    }
+
+
+def line_object(line: Line) -> dict[str, Any]:
+    """A line with its reason."""
+    return {
+        "component": line.component, "label": line.label, "bytes": int(line.bytes), "certainty": line.certainty,
+        "formula": line.formula, "numbers": line.numbers, "source": line.source, "note": line.note,
+    }  # fmt: skip
+
+
+def table(answer: Breakdown) -> str:
+    """The answer for people, in plain text."""
+    rows: list[tuple[str, str]] = [(line.label, readable(line.bytes)) for line in answer.lines]
+    width = max(len(label) for label, _ in rows)
+    body = "\n".join(f"  {label:<{width}}  {size:>12}" for label, size in rows)
+    peak, device = answer.peak, answer.peak.device
+    return (
+        f"{answer.verdict.replace('_', ' ')}: peak {peak.allocated} at the {peak.instant}, {device.expected} on the device "
+        f"({device.low} to {device.high}) of {answer.capacity}\n"
+        f"  {count(answer.parameters.total)} parameters, {count(answer.parameters.trainable)} trained\n{body}"
+        + "".join(f"\n  ! {problem.message}" for problem in answer.problems)
+    )
+
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""What keeps a plan from running, and what its owner should know: each one sentence that says what to do."""
+
+from __future__ import annotations
+
+from calc.catalog.frameworks import FRAMEWORKS
+from calc.catalog.gpus import Gpu
+from calc.catalog.optimizers import OPTIMIZERS
+from calc.memory.breakdown import Problem
+from calc.memory.recipes import PRECISIONS, flash_runs
+from calc.model.family import Architecture
+from calc.scenario import FullFineTuning, QLora, Scenario
+
+
+class Refused(ValueError):
+    """A question that has no answer: it cannot run at all, or it is not modelled yet."""
+
+    def __init__(self, code: str, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.code, self.message, self.field = code, message, field
+
+
+def problems(scenario: Scenario, model: Architecture, gpu: Gpu) -> tuple[Problem, ...]:
+    """Problems of a plan whose memory can be told all the same. Raises `Refused` where it cannot."""
+    _refuse(scenario, model, gpu)
+    plan = scenario.plan
+    precision = PRECISIONS[plan.precision]
+    found: list[Problem] = []
+    halves = {precision.weights, precision.autocast}
+    if "bf16" in halves and gpu.bf16 is False:
+        found.append(
+            Problem("no_bf16", f"{gpu.name} has no bf16 arithmetic: choose fp16-mixed, or fp16-autocast with adapters.", "plan.precision")
+        )
+    if plan.attention.startswith("flash") and not flash_runs(gpu):
+        found.append(
+            Problem("no_flash_attention", f"FlashAttention-2 needs an Ampere card or newer; on {gpu.name} choose sdpa.", "plan.attention")
+        )
+    optimizer = OPTIMIZERS[plan.optimizer]
+    if optimizer.blocked:
+        nearest = f" The nearest that can: {optimizer.instead}." if optimizer.instead else ""
+        found.append(Problem("optimizer_blocked", f"{optimizer.label} cannot run here: {optimizer.blocked}.{nearest}", "plan.optimizer"))
+    if not optimizer.accumulates and plan.gradient_accumulation_steps > 1:
+        found.append(
+            Problem(
+                "no_accumulation",
+                f"{optimizer.label} uses gradients inside the backward pass, so gradient accumulation has nothing to add up; set it to 1.",
+                "plan.gradient_accumulation_steps",
+            )
+        )
+    for argument in optimizer.missing(plan.optimizer_args):
+        found.append(Problem("missing_argument", f"{optimizer.label} needs optim_args {argument.name}.", "plan.optimizer_args"))
+    limit = model.context
+    if limit is not None and plan.seq_len > limit:
+        found.append(
+            Problem(
+                "beyond_context",
+                f"The model's positions end at {limit:,} tokens; {plan.seq_len:,} need position scaling.",
+                "plan.seq_len",
+                blocking=False,
+            )
+        )
+    return tuple(found)
+
+
+def _refuse(scenario: Scenario, model: Architecture, gpu: Gpu) -> None:
+    plan = scenario.plan
+    not_modelled = {
+        "plan.gradient_checkpointing": plan.gradient_checkpointing in ("selective", "offload"),
+        "plan.sharding.strategy": plan.sharding.strategy != "none",
+        "plan.sharding": any(
+            n > 1
+            for n in (
+                plan.sharding.data_parallel, plan.sharding.tensor_parallel, plan.sharding.pipeline_parallel,
+                plan.sharding.context_parallel, plan.sharding.expert_parallel,
+            )
+        ),
+        "plan.sharding.offload": plan.sharding.offload != "none",
+        "plan.sharding.activation_offload": plan.sharding.activation_offload,
+        "hardware.num_gpus": scenario.hardware.num_gpus > 1,
+    }  # fmt: skip
+    for field, refused in not_modelled.items():
+        if refused:
+            raise Refused("not_modelled", f"{field} is not modelled yet beyond one GPU and its plain forms; set it back to its default.", field)
+    precision = PRECISIONS[plan.precision]
+    if plan.attention not in model.family.attentions:
+        can = ", ".join(model.family.attentions)
+        raise Refused("attention_refused", f"transformers refuses {plan.attention} for {model.name}; it takes {can}.", "plan.attention")
+    if plan.attention.startswith("flash") and precision.weights == "fp32" and precision.autocast is None:
+        raise Refused("flash_needs_half", "FlashAttention works on 16-bit numbers; choose bf16, or sdpa.", "plan.attention")
+    if plan.precision == "fp16-autocast" and isinstance(plan, FullFineTuning):
+        raise Refused(
+            "fp16_weights_trained", "fp16 weights cannot be trained under a GradScaler; choose fp16-mixed, or train adapters.", "plan.precision"
+        )
+    if isinstance(plan, QLora) and precision.master:
+        raise Refused("master_with_adapters", "a master copy is not kept for adapters; choose bf16 or bf16-autocast.", "plan.precision")
+    if FRAMEWORKS[plan.framework].loss_layout == "chunked head" and plan.loss == "eager":
+        raise Refused("loss_of_framework", "this framework computes head and loss in pieces; choose loss chunked.", "plan.loss")
+    if not gpu.capacity:
+        raise Refused("no_capacity", f"{gpu.name} has no known capacity.", "hardware.gpu")

@@ -1,0 +1,94 @@
+"""A plan as what frameworks do: which dtypes, what autocast casts, which kernels a card and a version take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calc.catalog.frameworks import FRAMEWORKS
+from calc.catalog.gpus import Gpu
+from calc.catalog.table import Table
+from calc.model.recipe import Adapters, QuantizedBase, Recipe
+from calc.scenario import FullFineTuning, Plan, QLora
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """What one word of `plan.precision` means."""
+
+    id: str
+    weights: str
+    """Dtype of the weights (with adapters: of the frozen base)."""
+    autocast: str | None
+    """Dtype that autocast lowers products to."""
+    master: bool
+    """An fp32 copy of the trained weights that the optimizer works on."""
+    scaler: bool
+    """A GradScaler stands by."""
+    flags: str
+    """The flags that lead to it."""
+
+
+PRECISIONS = Table(
+    "precision",
+    Precision("fp32", "fp32", None, False, False, "dtype=float32, neither bf16 nor fp16"),
+    Precision("bf16", "bf16", None, False, False, "dtype=bfloat16, no bf16 flag (torchtune and litgpt: bf16-true)"),
+    Precision("bf16-autocast", "bf16", "bf16", False, False, "dtype=bfloat16 and bf16=True"),
+    Precision("bf16-mixed", "fp32", "bf16", False, False, "dtype=float32 and bf16=True"),
+    Precision("fp16-mixed", "fp32", "fp16", False, True, "dtype=float32 and fp16=True"),
+    Precision("fp16-autocast", "fp16", "fp16", False, True, "dtype=float16 and fp16=True, adapters in fp32"),
+    Precision("bf16-master", "bf16", None, True, False, "DeepSpeed bf16.enabled, Megatron --bf16"),
+    Precision("fp16-master", "fp16", None, True, True, "DeepSpeed fp16.enabled, Megatron --fp16"),
+)
+
+
+def recipe(plan: Plan, gpu: Gpu) -> Recipe:
+    """The run that a plan asks for on a card."""
+    precision = PRECISIONS[plan.precision]
+    framework = FRAMEWORKS[plan.framework]
+    dtype = precision.weights
+    adapters = quantized = None
+    if not isinstance(plan, FullFineTuning):
+        adapters = Adapters(
+            rank=plan.lora.rank,
+            targets=plan.lora.target_modules,
+            dropout=plan.lora.dropout,
+            dtype=plan.lora.adapter_dtype,
+            saved_modules=plan.lora.modules_to_save,
+            dora=plan.lora.use_dora,
+        )
+    if isinstance(plan, QLora):
+        quantized = QuantizedBase(
+            format=plan.quantization.format,
+            double_quant=plan.quantization.double_quant,
+            compute=precision.autocast or dtype,
+        )
+        if plan.quantization.upcast_for_training:
+            dtype = "fp32"
+    return Recipe(
+        batch=plan.micro_batch_size,
+        length=plan.seq_len,
+        dtype=dtype,
+        autocast=precision.autocast,
+        adapters=adapters,
+        quantized=quantized,
+        attention=plan.attention,
+        flash=flash_runs(gpu),
+        few_key_heads=framework.gqa_in_sdpa,
+        loss=plan.loss,
+        loss_layout=framework.loss_layout,
+        kernels=plan.kernels,
+        checkpointing=plan.gradient_checkpointing,
+        reentrant=framework.reentrant_checkpointing,
+        padded=plan.padded,
+        accumulated=plan.gradient_accumulation_steps > 1,
+    )
+
+
+FLASH_FROM = 8
+"""NVIDIA compute capability from which PyTorch's flash kernel runs; older cards take the memory-efficient one."""
+
+
+def flash_runs(gpu: Gpu) -> bool:
+    """Whether flash attention runs on the card. Cards of other vendors are taken to have their own flash kernel."""
+    major = gpu.compute_capability.partition(".")[0]
+    return not major.isdigit() or int(major) >= FLASH_FROM

@@ -1,0 +1,107 @@
+"""Weights, adapters, master copies, gradients and buffers: what stands the whole step long.
+
+Counts      every parameter tensor once, in the dtype that it is stored in.
+Leaves out  what the optimizer keeps (optimizer_states.py).
+Sources     the parameters that the forward pass asks for; bitsandbytes for 4-bit and 8-bit storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from calc.catalog.dtypes import DTYPES
+from calc.catalog.quantization import QUANTIZED_FORMATS
+from calc.memory.breakdown import Component, Line
+from calc.model.family import Architecture
+from calc.model.parameters import Parameter
+from calc.model.recipe import Recipe
+from calc.units import Bytes
+
+
+def size(parameters: Iterable[Parameter]) -> Bytes:
+    """Bytes of parameters as they are stored."""
+    total = 0
+    for p in parameters:
+        if p.dtype in DTYPES:
+            total += p.numel * int(DTYPES[p.dtype].size) * p.count
+        else:
+            row, double = QUANTIZED_FORMATS[p.dtype.partition("-")[0]], p.dtype.endswith("-double")
+            total += int(row.bytes(p.shape[0], p.shape[1], double_quant=double)) * p.count
+    return Bytes(total)
+
+
+def _by_dtype(parameters: Sequence[Parameter], component: Component, label: str, note: str) -> tuple[Line, ...]:
+    groups: dict[str, list[Parameter]] = {}
+    for p in parameters:
+        groups.setdefault(p.dtype, []).append(p)
+    lines = []
+    for dtype, group in groups.items():
+        count = sum(p.numel * p.count for p in group)
+        if dtype not in DTYPES:
+            row, double = QUANTIZED_FORMATS[dtype.partition("-")[0]], dtype.endswith("-double")
+            text = f"{label}, {row.label}{', double quantised' if double else ''}"
+            formula = f"Σ {row.formula(double_quant=double)}"
+            lines.append(Line(component, text, size(group), "exact", formula, f"Σ n = {count:,}", row.source, note))
+        else:
+            each = int(DTYPES[dtype].size)
+            lines.append(
+                Line(component, f"{label}, {DTYPES[dtype].label}", Bytes(count * each), "exact", f"P·{each}", f"{count:,}·{each}", "transformers", note)
+            )
+    return tuple(lines)
+
+
+def weight_lines(parameters: Sequence[Parameter]) -> tuple[Line, ...]:
+    """The model's own weights, trained or frozen."""
+    own = [p for p in parameters if not _beside(p)]
+    return _by_dtype(own, "weights", "Weights", "Every parameter tensor of the model, tied ones once.")
+
+
+def _beside(p: Parameter) -> bool:
+    """Adapters, and the trained copies that `modules_to_save` makes."""
+    return p.role == "adapter"
+
+
+def adapter_lines(parameters: Sequence[Parameter]) -> tuple[Line, ...]:
+    """What is trained beside a frozen base."""
+    return _by_dtype([p for p in parameters if _beside(p)], "adapters", "Adapters", "Two matrices per adapted layer: r·(in + out).")
+
+
+def master_lines(parameters: Sequence[Parameter]) -> tuple[Line, ...]:
+    """The fp32 copy of the trained weights that the optimizer works on."""
+    count = sum(p.numel * p.count for p in parameters if p.trainable)
+    return (
+        Line(
+            "master weights", "Master weights, float32", Bytes(4 * count), "exact", "P_t·4", f"{count:,}·4", "zero",
+            "Kept beside the 16-bit weights so that small updates are not lost.",
+        ),
+    )  # fmt: skip
+
+
+def gradient_line(parameters: Sequence[Parameter]) -> Line:
+    """Gradients of everything that is trained, in the dtype of the weight."""
+    trained: dict[str, int] = {}
+    for p in parameters:
+        if p.trainable:
+            trained[p.dtype] = trained.get(p.dtype, 0) + p.numel * p.count
+    total = sum(n * int(DTYPES[dtype].size) for dtype, n in trained.items())
+    numbers = " + ".join(f"{n:,}·{int(DTYPES[dtype].size)}" for dtype, n in trained.items())
+    return Line(
+        "gradients", "Gradients", Bytes(total), "exact", "P_t·b", numbers, "torch-derivatives",
+        "One gradient per trained parameter, in its dtype.",
+    )  # fmt: skip
+
+
+def buffer_lines(model: Architecture, run: Recipe, scaler: bool) -> tuple[Line, ...]:
+    """Buffers of the model, and the batch."""
+    own = model.family.buffers(model.dims, int(DTYPES[run.dtype].size))
+    tokens = run.batch * run.length
+    lines = [
+        Line("buffers", "Buffers of the model", Bytes(own), "exact", "2·(D/2)·4", f"{own:,}", "transformers", "Rotary frequencies and the like."),
+        Line(
+            "buffers", "Token ids and mask" if run.padded else "Token ids", Bytes(8 * tokens * (2 if run.padded else 1)), "exact",
+            "2·8·N" if run.padded else "8·N", f"{'2·' if run.padded else ''}8·{tokens:,}", "oracle", "int64; labels are taken from the same tensor.",
+        ),
+    ]  # fmt: skip
+    if scaler:
+        lines.append(Line("buffers", "GradScaler", Bytes(8), "exact", "4 + 4", "4 + 4", "torch-derivatives", "Scale and growth tracker."))
+    return tuple(lines)
