@@ -57,8 +57,7 @@ class FloatFormat:
     @property
     def overflow(self) -> float:
         """From here on a value rounds to infinity or NaN: halfway past the largest."""
-        return self.largest + 2.0 ** (2**self.exponent_bits - 2 - self.bias - self.mantissa_bits - (self.top ==
-        "infinity"))
+        return self.largest + math.ldexp(1.0, math.frexp(self.largest)[1] - 2 - self.mantissa_bits)
 
 
 FLOAT_FORMATS = Table(

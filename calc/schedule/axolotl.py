@@ -91,6 +91,7 @@ KINDS = (
             WAVES,
         ),
         typed="lr_scheduler: cosine\nwarmup_steps: {W}{options}",
+        traps=("num_cycles_are_waves",),
     ),
     Kind(
         "axolotl-quadratic-warmup",
@@ -101,6 +102,7 @@ KINDS = (
         (WAVES,),
         typed="lr_scheduler: cosine\nlr_quadratic_warmup: true\nwarmup_steps: {W}{options}",
         note="Given with cosine_min_lr_ratio it wins, with a warning.",
+        traps=("num_cycles_are_waves",),
     ),
     Kind(
         "axolotl-rex",
@@ -118,8 +120,10 @@ KINDS = (
         "axolotl",
         "axolotl",
         one_cycle,
+        refuses_past_end=True,
         typed="lr_scheduler: one_cycle\nwarmup_steps: {W}{options}",
         note="Its rise is the warmup.",
+        traps=("momentum_moves",),
     ),
     Kind(
         "axolotl-log-sweep",

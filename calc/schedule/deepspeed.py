@@ -87,6 +87,7 @@ KINDS = (
         length="ignored",
         typed=_typed("WarmupLR", '"warmup_max_lr": {lr}, "warmup_num_steps": {W}'),
         note=_NOTE,
+        traps=("deepspeed_log_warmup",),
     ),
     Kind(
         "deepspeed-warmup-decay",
@@ -97,6 +98,7 @@ KINDS = (
         (_LOW, _TYPE),
         typed=_typed("WarmupDecayLR", '"total_num_steps": {T}, "warmup_max_lr": {lr}, "warmup_num_steps": {W}'),
         note=_NOTE + " Without warmup_max_lr in the file the peak is 0.001, not the optimizer's rate.",
+        traps=("deepspeed_log_warmup", "deepspeed_peak"),
     ),
     Kind(
         "deepspeed-warmup-cosine",
@@ -111,6 +113,7 @@ KINDS = (
         ),
         typed=_typed("WarmupCosineLR", '"total_num_steps": {T}, "warmup_num_steps": {W}'),
         note="Warmup is logarithmic unless warmup_type is linear; the first optimizer step has rate 0.",
+        traps=("deepspeed_log_warmup",),
     ),
     Kind(
         "deepspeed-range-test",

@@ -187,6 +187,7 @@ KINDS = (
         cosine,
         (WAVES,),
         note="num_cycles counts waves: 1 climbs back to the peak. Past T the rate rises again.",
+        traps=("num_cycles_are_waves",),
     ),
     Kind(
         "cosine_with_restarts",
@@ -196,6 +197,7 @@ KINDS = (
         cosine_with_restarts,
         (Option("num_cycles", "number", 1, "Descents: the default 1 never restarts."),),
         note="num_cycles counts descents here; with the default 1 it is plain cosine.",
+        traps=("no_restart", "unfinished_cycle"),
     ),
     Kind(
         "polynomial",
@@ -244,6 +246,7 @@ KINDS = (
         ),
         length="ignored",
         note="Without warmup the timescale is 10,000 steps, so a short run stays almost flat.",
+        traps=("flat_inverse_sqrt",),
     ),
     Kind(
         "cosine_with_min_lr",
@@ -253,6 +256,7 @@ KINDS = (
         cosine_with_min_lr,
         (WAVES, *MIN_LR),
         note="Warmup starts at 0, not at the floor.",
+        traps=("num_cycles_are_waves",),
     ),
     Kind(
         "cosine_warmup_with_min_lr",
@@ -267,6 +271,7 @@ KINDS = (
         ),
         since=(4, 54),
         note="The first step's rate is not 0.",
+        traps=("num_cycles_are_waves",),
     ),
     Kind(
         "warmup_stable_decay",
@@ -277,6 +282,7 @@ KINDS = (
         (Option("num_decay_steps", "integer", None, "Steps of the decay.", required=True), _STABLE, *_WSD),
         before=((4, 49), "early-wsd"),
         note="Warmup starts at min_lr_ratio times the peak.",
+        traps=("stable_negative",),
     ),
     Kind(
         "early-wsd",

@@ -109,6 +109,12 @@ class Kind:
     """In versions before this one the row with this id holds instead."""
     ignores_options: bool = False
     """The library drops unknown keywords without a word."""
+    takes_typed_warmup: bool = False
+    """Trainer passes warmup_steps on as typed, a fraction too."""
+    refuses_past_end: bool = False
+    """Stepping past the run raises."""
+    traps: tuple[str, ...] = ()
+    """Ids in `calc.schedule.traps` of what can go wrong with this schedule alone."""
     listed: bool = True
     """Offered by name; an older behaviour is reached through the name of the newer."""
     typed: str = ""

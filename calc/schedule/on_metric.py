@@ -145,6 +145,7 @@ KINDS = (
         warmup="ignored",
         length="ignored",
         note="Steps once per evaluation and needs an eval strategy; warmup has no effect.",
+        traps=("needs_evaluation",),
     ),
     Kind(
         "greedy",
@@ -165,5 +166,6 @@ KINDS = (
         length="ignored",
         since=(5, 8),
         note="Its default floor is 1e-3, above usual rates, so it only ever raises them; pass min_lr.",
+        traps=("needs_evaluation", "greedy_floor"),
     ),
 )

@@ -31,10 +31,12 @@ KINDS = (
         "schedulefree",
         "schedulefree",
         schedule_free,
+        takes_typed_warmup=True,
         length="ignored",
         typed="schedulefree.AdamWScheduleFree(params, lr={lr}, warmup_steps={W}{options})",
         note="No decay by design: pair it with transformers' constant. Warmup must be a whole number of steps "
         "from 1, or 0.",
+        traps=("schedule_free_fraction",),
     ),
     Kind(
         "adafactor-relative-step",
@@ -55,5 +57,6 @@ KINDS = (
         typed="Adafactor(params, lr=None, relative_step=True{options})",
         note="The learning rate has no effect here. Trainer's --optim adafactor turns relative_step off and uses "
         "it as it is.",
+        traps=("rate_ignored",),
     ),
 )

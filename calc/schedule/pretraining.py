@@ -209,6 +209,7 @@ KINDS = (
         typed="lr_scheduler: {{_component_: torchtune.training.lr_schedulers.get_cosine_schedule_with_warmup, "
         "num_warmup_steps: {W}{options}}}",
         note="The curve of transformers' cosine; torchtune's recipes warm up for 100 steps by default.",
+        traps=("num_cycles_are_waves",),
     ),
     Kind(
         "litgpt-finetune",
@@ -258,5 +259,6 @@ KINDS = (
         typed="timm.scheduler.CosineLRScheduler(optimizer, t_initial={T}, warmup_t={W}, t_in_epochs=False{options})",
         note="Without warmup_prefix the cosine has been running during the warmup, so the rate drops where the "
         "warmup ends.",
+        traps=("timm_drop",),
     ),
 )

@@ -118,9 +118,11 @@ KINDS = (
             Option("three_phase", "flag", False, "Fall as symmetrically as it rose, then to the last rate."),
         ),
         warmup="ignored",
+        refuses_past_end=True,
         typed=_MODULE + "OneCycleLR(optimizer, max_lr={lr}, total_steps={T}{options})",
         note="The last step uses exactly the final rate; one step more raises ValueError. By default it also "
         "moves beta1 (cycle_momentum).",
+        traps=("momentum_moves",),
     ),
     Kind(
         "torch-cosine-annealing",

@@ -19,7 +19,6 @@ from calc.schedule.completions import completion_steps
 from calc.schedule.kinds import kind
 from calc.schedule.packing import packed_rows
 from calc.schedule.phases import ScheduleError
-from calc.schedule.resume import Resumed
 from calc.schedule.steps import (
     STEP_RULES,
     StepPlan,
@@ -228,31 +227,6 @@ def test_every_recorded_completion_plan_is_reproduced(row: dict[str, Any]) -> No
         )
         == ours
     )
-
-
-CHANGES: dict[str, dict[str, Any]] = {
-    "same args": {},
-    "num_train_epochs 1->2": {"steps": 20},
-    "learning_rate 1e-3->5e-4": {},
-    "lr_scheduler_type linear->cosine": {"name": "cosine"},
-    "warmup_steps 0->8": {"warmup_steps": 8},
-    "finished 10-step run extended to 2 epochs from checkpoint-10": {"steps": 20, "checkpoint": 10},
-}
-
-
-@pytest.mark.parametrize("row", GOLDEN["resumed"], ids=lambda row: row["resumed_with"])
-def test_every_resumed_run_is_followed(row: dict[str, Any]) -> None:
-    """The first resumed step keeps the checkpoint's rate.
-
-    Base rate from the checkpoint, shape from the new arguments.
-    """
-    change = {"name": "linear", "steps": 10, "warmup_steps": 0, "checkpoint": 5} | CHANGES[row["resumed_with"]]
-    saved = kind("linear", (5, 24)).schedule(learning_rate=1e-3, warmup_steps=0, steps=10)
-    new = kind(change["name"], (5, 24)).schedule(
-        learning_rate=1e-3, warmup_steps=change["warmup_steps"], steps=change["steps"]
-    )
-    resumed = Resumed(saved, new, change["checkpoint"])
-    assert row["lr"] == [[k, pytest.approx(resumed.at(k - 1), rel=2e-4)] for k, _ in row["lr"]]
 
 
 @pytest.mark.parametrize("row", GOLDEN["schedule_free"], ids=lambda row: f"warmup {row['warmup_steps']}")
