@@ -61,6 +61,7 @@ def temporaries(
     arena = steps.Arena(alone=optimizer.frees_gradients)
     if optimizer.frees_gradients:
         for parameter in (p for group in groups for p in group):
+            arena.live = 0  # the gradient that one step freed is not the next one's
             optimizer.step.run(arena, ((parameter,),), settings, worst=worst)
     else:
         optimizer.step.run(arena, groups, settings, worst=worst)

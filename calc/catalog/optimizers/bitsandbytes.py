@@ -18,7 +18,7 @@ GROUPS: dict[str, dict[str, GroupValue]] = {
     "AdamW": TWO_STATES,
     "AdEMAMix": {**TWO_STATES, "betas": (0.9, 0.999, 0.9999), "alpha": 5.0},
     "Lion": {"betas": (0.9, 0.999), "eps": 0.0, "weight_decay": 0},
-    "RMSprop": {"betas": (0.99, 0.0), "eps": 1e-8, "weight_decay": 0},
+    "RMSprop": {"betas": (0.99, 0), "eps": 1e-8, "weight_decay": 0},
 }
 COPIES: dict[str, tuple[int, ...]] = {"AdamW": (1, 1), "AdEMAMix": (2, 1), "Lion": (1,), "RMSprop": (1,)}
 """Moments held in each state tensor."""

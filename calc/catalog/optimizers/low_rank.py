@@ -62,9 +62,7 @@ def _layerwise(row: Optimizer, blocked: str = "", instead: str = "") -> Optimize
     )
 
 
-GALORE_COST = (
-    "Much less state at a quality near AdamW's, its authors report; each renewal runs an SVD per target."
-)
+GALORE_COST = "Much less state at a quality near AdamW's, its authors report; each renewal runs an SVD per target."
 GALORE = Optimizer(
     "galore_adamw",
     "GaLore AdamW",

@@ -329,7 +329,7 @@ ROWS = (
         "paper-adafactor",
         "As transformers' Adafactor, with states in the parameters' dtype and fewer copies.",
         (),
-        {"beta2_decay": -0.8, "eps": None, "d": 1.0, "weight_decay": 0.0, "foreach": None, "maximize": False},
+        {"beta2_decay": -0.8, "eps": (None, 1e-3), "d": 1.0, "weight_decay": 0.0, "foreach": None, "maximize": False},
         grouping="one",
     ),
     Optimizer(

@@ -13,7 +13,7 @@ from calc.catalog.optimizers.steps import StepRule
 from calc.catalog.table import UnknownName
 
 Kind = Literal["number", "count", "flag", "choice", "modules"]
-GroupValue = str | int | float | bool | None | tuple[float, ...]
+GroupValue = str | int | float | bool | None | tuple[float | None, ...]
 
 
 class BadArgument(ValueError):

@@ -2,8 +2,8 @@
 
 Each rule mirrors the order in which the library's code makes and drops tensors. A temporary is an object that counts
 itself in an `Arena` when it is made and out when Python drops it, so a local variable that outlives its turn of the
-loop, as many do, is counted as long as it really lives. Where a library does something more costly now and then (renews a
-projection, leaves a warm-up branch), the rule runs that branch if `worst` is true.
+loop, as many do, is counted as long as it really lives. Where a library does something more costly now and then (renews
+a projection, leaves a warm-up branch), the rule runs that branch if `worst` is true.
 """
 
 from __future__ import annotations
