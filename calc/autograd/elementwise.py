@@ -26,6 +26,11 @@ def add(a: Tensor, b: Tensor) -> Tensor:
     return record("add", a.shape, promoted(a.dtype, b.dtype), (a, b), lambda g: (g, g), heads_first=a.heads_first)
 
 
+def add_in_place(a: Tensor, b: Tensor) -> Tensor:
+    """a += b of one shape: into a's own memory."""
+    return record("add_", a.shape, a.dtype, (a, b), lambda g: (g, g), result=a.storage, heads_first=a.heads_first)
+
+
 def add_constant(x: Tensor) -> Tensor:
     """x + number."""
     return record("add", x.shape, x.dtype, (x,), lambda g: (g,), heads_first=x.heads_first)

@@ -6,7 +6,7 @@ from calc.autograd import attention as kernels
 from calc.autograd.elementwise import add_broadcast, cast, dropout, from_output, scale, softmax
 from calc.autograd.linear import bmm
 from calc.autograd.shapes import contiguous, heads, repeat, rows
-from calc.autograd.tensor import Tensor, empty
+from calc.autograd.tensor import Tensor, empty, view
 from calc.model.modules import Modules
 
 
@@ -20,8 +20,10 @@ def causal_mask(m: Modules, dtype: str, *, windowed: bool = False) -> Tensor | N
     shape = (m.batch, 1, m.length, m.length)
     if m.recipe.attention == "eager":
         return empty(shape, dtype, "mask")
-    if m.recipe.attention == "sdpa" and (m.recipe.padded or windowed):
+    if m.recipe.attention == "sdpa" and m.recipe.padded:
         return empty(shape, "bool", "mask")
+    if m.recipe.attention == "sdpa" and windowed:
+        return view(empty((1, *shape[1:]), "bool", "mask"), shape)  # alike for every sequence
     return None
 
 

@@ -6,20 +6,42 @@ them by. Mirrors transformers 5.24.0 integrations/moe.py, grouped_mm_experts_for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from calc.autograd.elementwise import activation, cast, mul, softmax
+from calc.autograd.elementwise import add_in_place, cast, mul, softmax
 from calc.autograd.routing import gather, grouped_mm, normalized_in_place, summed_copies, topk, weighted
 from calc.autograd.shapes import reshape, split
 from calc.autograd.tensor import Tensor, empty
+from calc.model.activations import activated
+from calc.model.config import Config, ConfigError
+from calc.model.family import Dims
 from calc.model.modules import Modules
 
+Routed = tuple[Tensor, Tensor, Tensor]
+"""The router's logits (rows, experts), and for each row the weights and places of its k experts, each (rows, k)."""
 
-def router(m: Modules, name: str, x: Tensor, *, normalize: bool, lowered: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """Softmax over all experts in fp32: the logits (rows, experts), and the k largest and their places, each (rows, k)."""
-    logits = m.linear(name, x, m.c.num_experts, role="router")
-    values, places = topk(softmax(cast(logits, "fp32")), m.c.num_experts_per_tok)
-    if normalize:
+
+@dataclass(frozen=True)
+class MixtureDims(Dims):
+    """Sizes of a mixture of experts."""
+
+    num_experts: int = 0
+    num_experts_per_tok: int = 0
+    moe_intermediate_size: int = 0
+    """Width of one expert."""
+    shared_intermediate_size: int = 0
+    """Width of the experts that every token passes, together; 0 for none."""
+    norm_topk_prob: bool = True
+    """Whether the weights of the chosen experts are made to sum to one."""
+
+
+def router(m: Modules, name: str, x: Tensor, *, lowered: bool = True) -> Routed:
+    """Softmax over all experts in fp32, then the k largest, normalised if the config says so: Mixtral and those after it."""
+    c = m.c
+    logits = m.linear(name, x, c.num_experts, role="router")
+    values, places = topk(softmax(cast(logits, "fp32")), c.num_experts_per_tok)
+    if c.norm_topk_prob:
         values = normalized_in_place(values)
     return logits, cast(values, logits.dtype) if lowered else values, places
 
@@ -27,25 +49,39 @@ def router(m: Modules, name: str, x: Tensor, *, normalize: bool, lowered: bool =
 def gated(m: Modules, x: Tensor) -> Tensor:
     """act(gate)·up of one tensor that holds the two side by side."""
     gate, up = split(x, (x.shape[1] // 2,) * 2)
-    return mul(activation(gate, m.c.hidden_act), up)
+    return mul(activated(m, gate, m.c.hidden_act), up)
 
 
 def experts(
     m: Modules,
     name: str,
     x: Tensor,
-    weights: Tensor,
-    places: Tensor,
-    width: int,
+    routed: Routed,
     *,
+    width: int | None = None,
     gate: Callable[[Modules, Tensor], Tensor] = gated,
+    bias: bool = False,
+    transposed: bool = False,
 ) -> Tensor:
-    """Each row of x to its k experts and back, weighted and summed: (rows, hidden) in and out; weights and places are (rows, k)."""
+    """Each row of x to its k experts and back, weighted and summed: (rows, hidden) in and out.
+
+    `bias`: each expert adds one; `transposed`: its matrices are (in, out), as in gpt-oss.
+    """
+    c = m.c
+    _, weights, places = routed
     tokens, hidden = x.shape
-    count = m.c.num_experts
-    copies = tokens * m.c.num_experts_per_tok
-    up_weight = m.weight(f"{name}.gate_up_proj", (count, 2 * width, hidden), "expert")
-    down_weight = m.weight(f"{name}.down_proj", (count, hidden, width), "expert")
+    count, copies = c.num_experts, tokens * c.num_experts_per_tok
+    width = c.moe_intermediate_size if width is None else width
+
+    def product(part: str, x: Tensor, out: int) -> Tensor:
+        inner = x.shape[1]
+        weight = m.weight(f"{name}.{part}", (count, inner, out) if transposed else (count, out, inner), "expert")
+        offset = None
+        if bias:
+            offset = gather(m.weight(f"{name}.{part}_bias", (count, out), "expert"), (copies, out), sorted_places)
+        y = grouped_mm(cast(x, weight.dtype), weight, offsets, transposed=transposed)
+        return y if offset is None else add_in_place(y, offset)
+
     sorted_places, order = empty((copies,), "i64", "sort"), empty((copies,), "i64", "sort")
     source = empty((copies,), "i64", "floor_divide")
     copied = gather(x, (copies, hidden), source)
@@ -54,14 +90,23 @@ def experts(
     lowered_places = empty((copies,), "i32", "_to_copy")
     tokens_per_expert = empty((count,), "i32", "histc")
     offsets = empty((count,), "i32", "cumsum")
-    y = grouped_mm(cast(copied, up_weight.dtype), up_weight, offsets)
+    y = product("gate_up_proj", copied, 2 * width)
     y = gate(m, y)
-    y = grouped_mm(cast(y, down_weight.dtype), down_weight, offsets)
+    y = product("down_proj", y, hidden)
     out = weighted(y, reshape(sorted_weights, (copies, 1)))
     back = empty((copies,), "i64", "empty_like")
     counted = empty((copies,), "i64", "arange")
     del counted
     out = gather(out, (copies, hidden), back)
     result = cast(summed_copies(out, tokens), x.dtype)
-    del sorted_places, order, copied, lowered_places, tokens_per_expert, offsets, y
+    del places, order, copied, lowered_places, tokens_per_expert, y  # until its frame ends, it holds them all
     return result
+
+
+def chosen(config: Config, *names: str, default: int | None = None, per_token: Sequence[str] = ("num_experts_per_tok",), top: int) -> tuple[int, int]:
+    """How many experts a layer has, and how many of them a token passes."""
+    experts = config.integer(*names, default=default, high=65536)
+    k = config.integer(*per_token, default=top, high=65536)
+    if k > experts:
+        raise ConfigError(per_token[0], f"should not exceed {names[0]} ({experts}), not {k}")
+    return experts, k
