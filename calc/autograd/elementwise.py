@@ -120,6 +120,20 @@ def clone(x: Tensor) -> Tensor:
     return record("clone", x.shape, x.dtype, (x,), lambda g: (g,), heads_first=x.heads_first)
 
 
+def clamp_in_place(x: Tensor) -> Tensor:
+    """x.clamp_(low, high): autograd keeps a copy of what was there; the backward zeroes what lay outside."""
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        inside = [empty(shape, "bool", "ge"), empty(shape, "bool", "le"), empty(shape, "bool", "logical_and")]
+        result = empty(shape, dtype, "where", first)
+        del inside
+        return (result,)
+
+    kept = (empty(shape, dtype, "clone", first).storage,) if x.requires_grad else ()
+    return record("clamp_", shape, dtype, (x,), backward, kept, result=x.storage, heads_first=first)
+
+
 def neg(x: Tensor) -> Tensor:
     """-x."""
     shape, dtype, first = x.shape, x.dtype, x.heads_first
