@@ -30,13 +30,17 @@ LINE_LIMIT = 8 << 20
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status."""
-    parser = argparse.ArgumentParser(prog="calc", description="Memory and schedules of LLM fine-tuning, before you rent a GPU.")
+    parser = argparse.ArgumentParser(
+        prog="calc", description="Memory and schedules of LLM fine-tuning, before you rent a GPU."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("estimate", help="memory of each scenario, line by line")
     one.add_argument("source", help="JSON Lines file of scenarios, or - for standard input")
     one.add_argument("--table", action="store_true", help="print for people")
     one.add_argument("--assert-fits", action="store_true", help="exit 1 when a plan does not fit")
-    one.add_argument("--margin", type=share, default=0.0, metavar="8%", help="room that must stay free with --assert-fits")
+    one.add_argument(
+        "--margin", type=share, default=0.0, metavar="8%", help="room that must stay free with --assert-fits"
+    )
     parameters = commands.add_parser("params", help="parameters of a config.json or a model id")
     parameters.add_argument("source", help="a config.json, or a model id of the catalogue")
     schedule = commands.add_parser("schedule", help="steps, warmup and the learning rate of each step")
@@ -75,7 +79,9 @@ def estimates(given: argparse.Namespace) -> int:
 
 
 def _fits(answer: Breakdown, margin: float) -> bool:
-    return answer.verdict in ("fits", "tight") and int(answer.peak.device.expected) <= int(answer.capacity) * (1 - margin)
+    return answer.verdict in ("fits", "tight") and int(answer.peak.device.expected) <= int(answer.capacity) * (
+        1 - margin
+    )
 
 
 def _shortfall(answer: Breakdown, margin: float) -> str:
@@ -144,7 +150,9 @@ def config_at(scenario: Scenario) -> dict[str, Any] | None:
     path = Path(scenario.model.path)
     try:
         if path.stat().st_size > LINE_LIMIT:
-            raise Refused("too_large", f"{path} is larger than {readable(LINE_LIMIT)}; a config.json is not.", "model.path")
+            raise Refused(
+                "too_large", f"{path} is larger than {readable(LINE_LIMIT)}; a config.json is not.", "model.path"
+            )
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise Refused("no_file", f"cannot read {path}: {error.strerror}.", "model.path") from None
@@ -190,7 +198,9 @@ def problem_object(error: Exception) -> dict[str, Any]:
         code, message, field = error.code, error.message, error.field
     elif isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"] if part not in ("full", "lora", "qlora") or first["loc"].index(part) > 1)
+        place = ".".join(
+            str(part) for part in first["loc"] if part not in ("full", "lora", "qlora") or first["loc"].index(part) > 1
+        )
         code, message, field = str(first["type"]), str(first["msg"]), place
     elif isinstance(error, UnknownName):
         code, message, field = "unknown_name", str(error), error.kind
@@ -258,7 +268,6 @@ def table(answer: Breakdown) -> str:
         f"  {count(answer.parameters.total)} parameters, {count(answer.parameters.trainable)} trained\n{body}"
         + "".join(f"\n  ! {problem.message}" for problem in answer.problems)
     )
-
 
 
 if __name__ == "__main__":

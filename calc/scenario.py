@@ -17,7 +17,9 @@ from calc.catalog.optimizers import OPTIMIZERS
 
 SCHEMA_VERSION = 1
 
-Precision = Literal["fp32", "bf16", "bf16-autocast", "bf16-mixed", "fp16-mixed", "fp16-autocast", "bf16-master", "fp16-master"]
+Precision = Literal[
+    "fp32", "bf16", "bf16-autocast", "bf16-mixed", "fp16-mixed", "fp16-autocast", "bf16-master", "fp16-master"
+]
 Checkpointing = Literal["none", "full", "selective", "offload"]
 Attention = Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3"]
 Loss = Literal["eager", "triton", "chunked", "liger"]
@@ -44,7 +46,9 @@ class LoraAdapter(Frozen):
     """Scale of the adapter's output (PEFT: `lora_alpha`). It costs no memory."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Dropout before the adapter (PEFT: `lora_dropout`). Above 0 it keeps a mask and a copy of each adapted layer's input."""
-    target_modules: Literal["all-linear", "attention"] | tuple[Annotated[str, Field(min_length=1, max_length=80)], ...] = "all-linear"
+    target_modules: (
+        Literal["all-linear", "attention"] | tuple[Annotated[str, Field(min_length=1, max_length=80)], ...]
+    ) = "all-linear"
     """Which linear layers get an adapter (PEFT: `target_modules`): every one but the head, the attention's, or a list of names."""
     modules_to_save: tuple[Annotated[str, Field(min_length=1, max_length=80)], ...] = ()
     """Layers trained whole beside the adapters (PEFT: `modules_to_save`), such as embed_tokens and lm_head after adding tokens."""
@@ -162,7 +166,9 @@ def _method(value: Any) -> str:
 
 Plan = Annotated[
     Annotated[FullFineTuning, Tag("full")] | Annotated[Lora, Tag("lora")] | Annotated[QLora, Tag("qlora")],
-    Discriminator(_method, custom_error_type="unknown_method", custom_error_message="method is one of full, lora, qlora"),
+    Discriminator(
+        _method, custom_error_type="unknown_method", custom_error_message="method is one of full, lora, qlora"
+    ),
 ]
 
 

@@ -6,7 +6,7 @@ and bytes plus a bare number. Elements become bytes through a dtype's size, or t
 
 from __future__ import annotations
 
-from typing import overload
+from typing import Any
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -55,13 +55,10 @@ class Bytes(int):
 
     __rmul__ = __mul__
 
-    @overload  # type: ignore[override]
-    def __floordiv__(self, other: Bytes) -> int: ...
-    @overload
-    def __floordiv__(self, other: int) -> Bytes: ...
-    def __floordiv__(self, other: int) -> int | Bytes:
-        n = int(self) // int(other)
-        return n if isinstance(other, Bytes) else Bytes(n)
+    def __floordiv__(self, other: int) -> Any:
+        """Bytes by a number are bytes; bytes by bytes are a number."""
+        quotient = int(self) // int(other)
+        return quotient if isinstance(other, Bytes) else Bytes(quotient)
 
     def __neg__(self) -> Bytes:
         return Bytes(-int(self))

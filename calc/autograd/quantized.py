@@ -28,7 +28,7 @@ def packed4_mm(x: Tensor, shape: Shape, *, nested: bool, bias: Tensor | None = N
 
     def backward(g: Tensor) -> tuple[Tensor | None, ...]:
         if nested:
-            unpacked_scales = empty(blocks, "fp32", "dequantised scales")
+            _scales = empty(blocks, "fp32", "dequantised scales")
         weight = empty(shape, dtype, "dequantised weight")
         gx = empty((rows, columns), dtype, "mm input gradient")
         del weight

@@ -215,7 +215,9 @@ def _term(monomial: Monomial, factor: Fraction, values: Mapping[str, int] | None
         return coefficient
     if values is None:
         body = "·".join(monomial)
-        return body if factor == 1 else f"{coefficient}{'·' if len(monomial) > 1 or factor.denominator > 1 else ''}{body}"
+        return (
+            body if factor == 1 else f"{coefficient}{'·' if len(monomial) > 1 or factor.denominator > 1 else ''}{body}"
+        )
     body = "·".join(f"{values[s]:,}" for s in monomial)
     return body if factor == 1 else f"{coefficient}·{body}"
 

@@ -41,7 +41,19 @@ recording_mode = Recording()
 class Tensor:
     """A shape, a dtype, a storage and the node that made it."""
 
-    __slots__ = ("accumulator", "dtype", "grad", "heads_first", "hook", "name", "node", "requires_grad", "shape", "slot", "storage")
+    __slots__ = (
+        "accumulator",
+        "dtype",
+        "grad",
+        "heads_first",
+        "hook",
+        "name",
+        "node",
+        "requires_grad",
+        "shape",
+        "slot",
+        "storage",
+    )
 
     def __init__(self, shape: Shape, dtype: str, storage: Storage, heads_first: bool = False) -> None:
         self.shape, self.dtype, self.storage, self.heads_first = shape, dtype, storage, heads_first
@@ -57,7 +69,20 @@ class Tensor:
 class Node:
     """An operation in the graph: where its gradients go, what it saved, and what its backward does."""
 
-    __slots__ = ("backward", "block", "checkpoint", "edges", "grads", "op", "saved", "scope", "sequence", "slots", "waiting", "wants")
+    __slots__ = (
+        "backward",
+        "block",
+        "checkpoint",
+        "edges",
+        "grads",
+        "op",
+        "saved",
+        "scope",
+        "sequence",
+        "slots",
+        "waiting",
+        "wants",
+    )
 
     def __init__(self, op: str, inputs: Sequence[Tensor], backward: Callable[..., Any], outputs: int) -> None:
         ledger = active.ledger

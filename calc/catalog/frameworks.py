@@ -28,7 +28,14 @@ FRAMEWORKS = Table(
     "framework",
     Framework("transformers-5.24", "transformers 5.24", "adamw_torch_fused", "padded labels", "transformers"),
     Framework("transformers-5.14", "transformers 5.14", "adamw_torch_fused", "padded labels", "transformers"),
-    Framework("transformers-4.57", "transformers 4.57", "adamw_torch_fused", "padded labels", "transformers", reentrant_checkpointing=True),
+    Framework(
+        "transformers-4.57",
+        "transformers 4.57",
+        "adamw_torch_fused",
+        "padded labels",
+        "transformers",
+        reentrant_checkpointing=True,
+    ),
     Framework("transformers-4.51", "transformers 4.51", "adamw_torch", "padded labels", "transformers", False, True),
     Framework("transformers-4.44", "transformers 4.44", "adamw_torch", "shifted logits", "transformers", False, True),
 )

@@ -24,7 +24,11 @@ class UnknownName(ValueError):
         shown = name if len(name) <= 60 else name[:57] + "..."
         spelt = {word.casefold(): word for word in known}  # a name in the wrong case is as near as a name can be
         near = [spelt[word] for word in difflib.get_close_matches(name[:60].casefold(), spelt, n=4, cutoff=0.5)]
-        hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
+        hint = (
+            f"did you mean {', '.join(near)}?"
+            if near
+            else f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
+        )
         super().__init__(f"unknown {kind} '{shown}'; {hint}")
         self.kind, self.name, self.near = kind, name, near
 

@@ -12,13 +12,33 @@ from typing import Literal
 
 from calc.units import Bytes
 
-Component = Literal["weights", "master weights", "adapters", "gradients", "optimizer states", "activations",
-                    "logits and loss", "temporaries", "buffers"]
-COMPONENTS: tuple[Component, ...] = ("weights", "master weights", "adapters", "gradients", "optimizer states", "activations",
-                                     "logits and loss", "temporaries", "buffers")
+Component = Literal[
+    "weights",
+    "master weights",
+    "adapters",
+    "gradients",
+    "optimizer states",
+    "activations",
+    "logits and loss",
+    "temporaries",
+    "buffers",
+]
+COMPONENTS: tuple[Component, ...] = (
+    "weights",
+    "master weights",
+    "adapters",
+    "gradients",
+    "optimizer states",
+    "activations",
+    "logits and loss",
+    "temporaries",
+    "buffers",
+)
 Certainty = Literal["exact", "modelled", "allowance"]
 Verdict = Literal["fits", "tight", "does_not_fit", "impossible"]
-InstantName = Literal["load", "forward", "loss", "backward", "end of backward", "optimizer step", "evaluation", "save", "resume"]
+InstantName = Literal[
+    "load", "forward", "loss", "backward", "end of backward", "optimizer step", "evaluation", "save", "resume"
+]
 
 
 Text = str | Callable[[], str]
@@ -42,7 +62,15 @@ class Line:
     _numbers: Text
 
     def __init__(
-        self, component: Component, label: str, bytes: Bytes, certainty: Certainty, formula: Text, numbers: Text, source: str, note: str = ""
+        self,
+        component: Component,
+        label: str,
+        bytes: Bytes,
+        certainty: Certainty,
+        formula: Text,
+        numbers: Text,
+        source: str,
+        note: str = "",
     ) -> None:
         for name, value in (
             ("component", component), ("label", label), ("bytes", bytes), ("certainty", certainty),

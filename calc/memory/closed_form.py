@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from functools import lru_cache
+from typing import Any
 
 from calc.autograd.storage import KINDS
 from calc.autograd.symbol import Dim, merged, number, typeset
@@ -35,15 +36,18 @@ def symbolic(architecture: Architecture, recipe: Recipe) -> tuple[Step, dict[str
     """The step on sizes with formulas, and the number of each symbol."""
     table: dict[str, int] = {}
     dims = architecture.dims
-    named = {
+    named: dict[str, Any] = {
         field.name: Dim(getattr(dims, field.name), SYMBOLS[field.name], table)
         for field in fields(dims)
         if field.name in SYMBOLS and isinstance(getattr(dims, field.name), int)
     }
     adapters = recipe.adapters
     if adapters is not None:
-        adapters = replace(adapters, rank=Dim(adapters.rank, "r", table))
-    sized = replace(recipe, batch=Dim(recipe.batch, "B", table), length=Dim(recipe.length, "S", table), adapters=adapters)
+        rank: Any = Dim(adapters.rank, "r", table)
+        adapters = replace(adapters, rank=rank)
+    batch: Any = Dim(recipe.batch, "B", table)
+    length: Any = Dim(recipe.length, "S", table)
+    sized = replace(recipe, batch=batch, length=length, adapters=adapters)
     result = step.run(replace(architecture, dims=replace(dims, **named)), sized, counts=_counts(dims.kinds, table))
     table["N"] = recipe.batch * recipe.length
     table["q"] = dims.num_attention_heads * dims.head_dim

@@ -8,7 +8,7 @@ from typing import Any
 
 from calc.autograd.storage import ACTIVATIONS, CASTS, GRADIENTS, LOGITS, TEMPORARIES
 from calc.autograd.tensor import Tensor
-from calc.catalog.gpus import GPUS, Gpu
+from calc.catalog.gpus import GPUS
 from calc.catalog.models import MODELS
 from calc.catalog.optimizers import OPTIMIZERS
 from calc.memory import closed_form, optimizer_states, optimizer_step, step
@@ -28,10 +28,18 @@ from calc.memory.breakdown import (
 )
 from calc.memory.problems import Refused, problems
 from calc.memory.recipes import PRECISIONS, recipe
-from calc.memory.weights import adapter_lines, buffer_lines, gradient_line, master_lines, size, weight_lines
+from calc.memory.weights import (
+    adapter_lines,
+    buffer_lines,
+    gradient_line,
+    master_lines,
+    rounding_line,
+    size,
+    weight_lines,
+)
 from calc.model import ConfigError, UnknownArchitecture, architecture
 from calc.model.family import Architecture
-from calc.model.parameters import Parameter
+from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
 from calc.scenario import ConfigModel, PathModel, Scenario
 from calc.units import Bytes
@@ -100,7 +108,8 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
     kept = optimizer_states.lines(states)
     gradients = gradient_line(parameters)
     earlier = (gradients,) if run.accumulated and not optimizer.frees_gradients else ()
-    standing = (*weights, *masters, *buffers, *kept)
+    rounding = (rounding_line(parameters, states, granularity),) if granularity > 1 else ()
+    standing = (*weights, *masters, *buffers, *kept, *rounding)
     base = sum(int(line.bytes) for line in standing)
     before = sum(int(line.bytes) for line in earlier)
 
@@ -109,7 +118,15 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
     for name, attribute in MOMENTS:
         moment: step.Moment = getattr(result, attribute)
         made = tuple(
-            Line(component, label, Bytes(moment.kinds[kind]), "exact", *_closed(model, run, attribute, kind), "oracle", "")
+            Line(
+                component,
+                label,
+                Bytes(moment.kinds[kind]),
+                "exact",
+                *_closed(model, run, attribute, kind),
+                "oracle",
+                "",
+            )
             for kind, component, label in KINDS
             if moment.kinds[kind]
         )
@@ -119,7 +136,9 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
         stepping.append(gradients)
     if temporary.during == "optimizer step" and temporary.bytes:
         stepping.append(temporary.line)
-    instants.append(Instant("optimizer step", Bytes(sum(int(line.bytes) for line in stepping)), tuple(stepping), "step"))
+    instants.append(
+        Instant("optimizer step", Bytes(sum(int(line.bytes) for line in stepping)), tuple(stepping), "step")
+    )
 
     highest = max(instants, key=lambda instant: int(instant.allocated))
     reserved, device = reserved_and_device(
@@ -140,7 +159,9 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
 
 
 def _closed(model: Architecture, run: Recipe, instant: str, kind: int) -> tuple[Any, Any]:
-    return partial(closed_form.formula, model, run, instant, kind), partial(closed_form.numbers, model, run, instant, kind)
+    return partial(closed_form.formula, model, run, instant, kind), partial(
+        closed_form.numbers, model, run, instant, kind
+    )
 
 
 def _masters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
@@ -155,7 +176,7 @@ def _stepping_in_backward(scenario: Scenario) -> Any:
     optimizer, args = OPTIMIZERS[scenario.plan.optimizer], scenario.plan.optimizer_args
 
     def used(weight: Tensor) -> None:
-        role = "norm" if len(weight.shape) == 1 else "linear"
+        role: Role = "norm" if len(weight.shape) == 1 else "linear"
         own = (Parameter(weight.name, weight.shape, weight.dtype, role),)
         extra = optimizer_step.temporaries(optimizer, own, args).bytes
         if extra:
@@ -181,7 +202,8 @@ def _idle(model: Architecture, parameters: Sequence[Parameter]) -> int:
     experts = sum(p.numel * p.count for p in parameters if p.role == "expert")
     if not experts:
         return 0
-    number, chosen = model.dims.num_experts, model.dims.num_experts_per_tok
+    number: int = getattr(model.dims, "num_experts")  # noqa: B009 - only mixtures have experts, and their dims say how many
+    chosen: int = getattr(model.dims, "num_experts_per_tok")  # noqa: B009
     return experts - experts * chosen // number
 
 

@@ -28,16 +28,30 @@ def problems(scenario: Scenario, model: Architecture, gpu: Gpu) -> tuple[Problem
     halves = {precision.weights, precision.autocast}
     if "bf16" in halves and gpu.bf16 is False:
         found.append(
-            Problem("no_bf16", f"{gpu.name} has no bf16 arithmetic: choose fp16-mixed, or fp16-autocast with adapters.", "plan.precision")
+            Problem(
+                "no_bf16",
+                f"{gpu.name} has no bf16 arithmetic: choose fp16-mixed, or fp16-autocast with adapters.",
+                "plan.precision",
+            )
         )
     if plan.attention.startswith("flash") and not flash_runs(gpu):
         found.append(
-            Problem("no_flash_attention", f"FlashAttention-2 needs an Ampere card or newer; on {gpu.name} choose sdpa.", "plan.attention")
+            Problem(
+                "no_flash_attention",
+                f"FlashAttention-2 needs an Ampere card or newer; on {gpu.name} choose sdpa.",
+                "plan.attention",
+            )
         )
     optimizer = OPTIMIZERS[plan.optimizer]
     if optimizer.blocked:
         nearest = f" The nearest that can: {optimizer.instead}." if optimizer.instead else ""
-        found.append(Problem("optimizer_blocked", f"{optimizer.label} cannot run here: {optimizer.blocked}.{nearest}", "plan.optimizer"))
+        found.append(
+            Problem(
+                "optimizer_blocked",
+                f"{optimizer.label} cannot run here: {optimizer.blocked}.{nearest}",
+                "plan.optimizer",
+            )
+        )
     if not optimizer.accumulates and plan.gradient_accumulation_steps > 1:
         found.append(
             Problem(
@@ -47,7 +61,9 @@ def problems(scenario: Scenario, model: Architecture, gpu: Gpu) -> tuple[Problem
             )
         )
     for argument in optimizer.missing(plan.optimizer_args):
-        found.append(Problem("missing_argument", f"{optimizer.label} needs optim_args {argument.name}.", "plan.optimizer_args"))
+        found.append(
+            Problem("missing_argument", f"{optimizer.label} needs optim_args {argument.name}.", "plan.optimizer_args")
+        )
     limit = model.context
     if limit is not None and plan.seq_len > limit:
         found.append(
@@ -79,20 +95,38 @@ def _refuse(scenario: Scenario, model: Architecture, gpu: Gpu) -> None:
     }  # fmt: skip
     for field, refused in not_modelled.items():
         if refused:
-            raise Refused("not_modelled", f"{field} is not modelled yet beyond one GPU and its plain forms; set it back to its default.", field)
+            raise Refused(
+                "not_modelled",
+                f"{field} is not modelled yet beyond one GPU and its plain forms; set it back to its default.",
+                field,
+            )
     precision = PRECISIONS[plan.precision]
     if plan.attention not in model.family.attentions:
         can = ", ".join(model.family.attentions)
-        raise Refused("attention_refused", f"transformers refuses {plan.attention} for {model.name}; it takes {can}.", "plan.attention")
+        raise Refused(
+            "attention_refused",
+            f"transformers refuses {plan.attention} for {model.name}; it takes {can}.",
+            "plan.attention",
+        )
     if plan.attention.startswith("flash") and precision.weights == "fp32" and precision.autocast is None:
-        raise Refused("flash_needs_half", "FlashAttention works on 16-bit numbers; choose bf16, or sdpa.", "plan.attention")
+        raise Refused(
+            "flash_needs_half", "FlashAttention works on 16-bit numbers; choose bf16, or sdpa.", "plan.attention"
+        )
     if plan.precision == "fp16-autocast" and isinstance(plan, FullFineTuning):
         raise Refused(
-            "fp16_weights_trained", "fp16 weights cannot be trained under a GradScaler; choose fp16-mixed, or train adapters.", "plan.precision"
+            "fp16_weights_trained",
+            "fp16 weights cannot be trained under a GradScaler; choose fp16-mixed, or train adapters.",
+            "plan.precision",
         )
     if isinstance(plan, QLora) and precision.master:
-        raise Refused("master_with_adapters", "a master copy is not kept for adapters; choose bf16 or bf16-autocast.", "plan.precision")
+        raise Refused(
+            "master_with_adapters",
+            "a master copy is not kept for adapters; choose bf16 or bf16-autocast.",
+            "plan.precision",
+        )
     if FRAMEWORKS[plan.framework].loss_layout == "chunked head" and plan.loss == "eager":
-        raise Refused("loss_of_framework", "this framework computes head and loss in pieces; choose loss chunked.", "plan.loss")
+        raise Refused(
+            "loss_of_framework", "this framework computes head and loss in pieces; choose loss chunked.", "plan.loss"
+        )
     if not gpu.capacity:
         raise Refused("no_capacity", f"{gpu.name} has no known capacity.", "hardware.gpu")

@@ -15,7 +15,19 @@ from dataclasses import dataclass, replace
 
 from calc.autograd.elementwise import cast
 from calc.autograd.loss import cross_entropy
-from calc.autograd.storage import ACTIVATIONS, GRADIENTS, INPUTS, KINDS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, active, recording
+from calc.autograd.storage import (
+    ACTIVATIONS,
+    GRADIENTS,
+    INPUTS,
+    KINDS,
+    LOGITS,
+    TEMPORARIES,
+    Ledger,
+    Segment,
+    Storage,
+    active,
+    recording,
+)
 from calc.autograd.symbol import Dim
 from calc.autograd.tensor import Node, Tensor, backward, empty
 from calc.model.family import Architecture
@@ -90,7 +102,12 @@ def representatives(kinds: Sequence[str]) -> tuple[list[int], list[int]]:
 
 
 def run(
-    architecture: Architecture, recipe: Recipe, *, granularity: int = 1, counts: Mapping[str, Dim] | None = None, on_gradient: Callable[[Tensor], None] | None = None
+    architecture: Architecture,
+    recipe: Recipe,
+    *,
+    granularity: int = 1,
+    counts: Mapping[str, Dim] | None = None,
+    on_gradient: Callable[[Tensor], None] | None = None,
 ) -> Step:
     """One step of `architecture` under `recipe`. Sizes in bytes; `granularity` rounds each allocation up to a multiple of it.
 
@@ -156,7 +173,9 @@ def _saved(loss: Tensor) -> tuple[Saved, ...]:
         node = nodes[sequence]
         for storage in node.saved:
             if storage.kind >= 0 and id(storage) not in found:
-                found[id(storage)] = Saved(storage.shape, storage.dtype, storage.size, storage.op, storage.scope, node.block)
+                found[id(storage)] = Saved(
+                    storage.shape, storage.dtype, storage.size, storage.op, storage.scope, node.block
+                )
     return tuple(found.values())
 
 
@@ -254,7 +273,15 @@ def _extended(
     after_kinds = _plus(after[1], all_leaves)
     rest = Moment(sum(after_kinds) - inputs, after_kinds, "")
     return Step(
-        forward, Moment(sum(live_kinds) - inputs, live_kinds, ""), loss, back or loss, end or rest, rest, parameters, saved, tuple(represents)
+        forward,
+        Moment(sum(live_kinds) - inputs, live_kinds, ""),
+        loss,
+        back or loss,
+        end or rest,
+        rest,
+        parameters,
+        saved,
+        tuple(represents),
     )
 
 

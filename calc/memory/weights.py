@@ -8,10 +8,12 @@ Sources     the parameters that the forward pass asks for; bitsandbytes for 4-bi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from calc.catalog.dtypes import DTYPES
 from calc.catalog.quantization import QUANTIZED_FORMATS
 from calc.memory.breakdown import Component, Line
+from calc.memory.optimizer_states import OptimizerStates
 from calc.model.family import Architecture
 from calc.model.parameters import Parameter
 from calc.model.recipe import Recipe
@@ -30,6 +32,24 @@ def size(parameters: Iterable[Parameter]) -> Bytes:
     return Bytes(total)
 
 
+def rounding_line(parameters: Sequence[Parameter], states: OptimizerStates, granularity: int) -> Line:
+    """What the allocator adds to weights and states when it rounds each tensor up to a multiple of `granularity`."""
+    added = tensors = 0
+    for p in parameters:
+        each = int(size((replace(p, count=1),)))
+        added += (-each % granularity) * p.count
+        tensors += p.count
+    for kept in states.of:
+        for tensor in kept.tensors:
+            if tensor.place == "device":
+                added += (-int(tensor.held) % granularity) * kept.parameter.count
+                tensors += kept.parameter.count
+    return Line(
+        "buffers", "Rounding of weights and states", Bytes(added), "exact", f"Σ (−bytes mod {granularity})", f"{tensors:,} tensors",
+        "torch-caching-allocator", "PyTorch's allocator hands out multiples of 512 bytes.",
+    )  # fmt: skip
+
+
 def _by_dtype(parameters: Sequence[Parameter], component: Component, label: str, note: str) -> tuple[Line, ...]:
     groups: dict[str, list[Parameter]] = {}
     for p in parameters:
@@ -45,7 +65,16 @@ def _by_dtype(parameters: Sequence[Parameter], component: Component, label: str,
         else:
             each = int(DTYPES[dtype].size)
             lines.append(
-                Line(component, f"{label}, {DTYPES[dtype].label}", Bytes(count * each), "exact", f"P·{each}", f"{count:,}·{each}", "transformers", note)
+                Line(
+                    component,
+                    f"{label}, {DTYPES[dtype].label}",
+                    Bytes(count * each),
+                    "exact",
+                    f"P·{each}",
+                    f"{count:,}·{each}",
+                    "transformers",
+                    note,
+                )
             )
     return tuple(lines)
 
@@ -63,7 +92,9 @@ def _beside(p: Parameter) -> bool:
 
 def adapter_lines(parameters: Sequence[Parameter]) -> tuple[Line, ...]:
     """What is trained beside a frozen base."""
-    return _by_dtype([p for p in parameters if _beside(p)], "adapters", "Adapters", "Two matrices per adapted layer: r·(in + out).")
+    return _by_dtype(
+        [p for p in parameters if _beside(p)], "adapters", "Adapters", "Two matrices per adapted layer: r·(in + out)."
+    )
 
 
 def master_lines(parameters: Sequence[Parameter]) -> tuple[Line, ...]:
@@ -103,5 +134,16 @@ def buffer_lines(model: Architecture, run: Recipe, scaler: bool) -> tuple[Line, 
         ),
     ]  # fmt: skip
     if scaler:
-        lines.append(Line("buffers", "GradScaler", Bytes(8), "exact", "4 + 4", "4 + 4", "torch-derivatives", "Scale and growth tracker."))
+        lines.append(
+            Line(
+                "buffers",
+                "GradScaler",
+                Bytes(8),
+                "exact",
+                "4 + 4",
+                "4 + 4",
+                "torch-derivatives",
+                "Scale and growth tracker.",
+            )
+        )
     return tuple(lines)

@@ -34,7 +34,7 @@ def rotation(m: Modules, dtype: str, head_dim: int, ids: Tensor | None = None) -
     positions = cast(ids, "fp32")
     frequencies = empty((m.length, head_dim // 2), "fp32", "mul")
     del positions
-    table = empty((m.length, head_dim), "fp32", "cat")
+    _table = empty((m.length, head_dim), "fp32", "cat")
     del frequencies
     cos = scale(empty((m.length, head_dim), "fp32", "cos"))
     sin = scale(empty((m.length, head_dim), "fp32", "sin"))
@@ -53,3 +53,11 @@ def rotated(x: Tensor, rotation: Rotation) -> Tensor:
     """x·cos + rotate_half(x)·sin."""
     cos, sin = rotation.cos, rotation.sin
     return add(mul(x, cos), mul(rotate_half(x), sin))
+
+
+def partly_rotated(x: Tensor, positions: Rotation) -> Tensor:
+    """The first components of each head rotated, as many as the positions have; the others as they are."""
+    dim, rest = positions.cos.shape[-1], x.shape[-1] - positions.cos.shape[-1]
+    turned = part(x, (*x.shape[:-1], dim))
+    passed = part(x, (*x.shape[:-1], rest))
+    return cat((rotated(turned, positions), passed), x.shape)
