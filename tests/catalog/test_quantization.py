@@ -32,6 +32,11 @@ def test_eight_bits_hold_a_byte_per_weight_and_a_scale_per_row() -> None:
     assert 11_008 * 4096 + 4 * 11_008 == QUANTIZED_FORMATS["int8"].bytes(11_008, 4096)
 
 
+def test_an_odd_weight_takes_a_byte_of_its_own() -> None:
+    """Nine weights: five bytes of codes, one scale, the table."""
+    assert 5 + 4 + 64 == QUANTIZED_FORMATS["nf4"].bytes(3, 3)
+
+
 def test_bits_per_weight_of_a_square_layer() -> None:
     """4.5 bits, and 4.127 with the scales quantised too."""
     nf4, n = QUANTIZED_FORMATS["nf4"], 4096 * 4096

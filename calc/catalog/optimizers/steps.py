@@ -76,10 +76,6 @@ class Arena:
         """Bytes of something that stood before the step, such as a gradient, go."""
         self.live -= size
 
-    def take(self, size: int) -> None:
-        """Bytes that `release` let go are counted again: the next step starts as this one did."""
-        self.live += size
-
 
 class Run(Protocol):
     """Runs one step on byte counts."""
@@ -429,7 +425,6 @@ def lomo_step(arena: Arena, groups: Groups, settings: Settings, *, worst: bool) 
                 gradient = arena(widened(weight))
                 arena.release(size(weight))
                 arena(widened(weight))
-                arena.take(size(weight))
                 del gradient
 
 
@@ -447,7 +442,6 @@ def adalomo_step(arena: Arena, groups: Groups, settings: Settings, *, worst: boo
             local.update = _factored(arena, weight.shape)
             if half:
                 local.weight = arena(n)
-                arena.take(size(weight))
 
 
 # ---------------------------------------------------------------------------------------- others
@@ -620,14 +614,15 @@ class StepRule:
     run: Run
     formula: Callable[[Settings], str]
     certainty: Literal["exact", "modelled"] = "exact"
+    """Exact: as recorded. Modelled: read in the library's code, or beside a solver or compiler whose own memory is not counted."""
 
 
 IN_PLACE = StepRule(in_place, lambda s: "0: in place")
 COMPILED = StepRule(in_place, lambda s: "0: compiled, in registers", "modelled")
 ADAMW = StepRule(adamw_step, lambda s: _kernel(s, foreach="P·b", loop="2·n·b"))
-RMSPROP = StepRule(rmsprop_step, lambda s: _kernel(s, foreach="P·b", loop="n·b"))
-ADAGRAD = StepRule(adagrad_step, lambda s: _kernel(s, foreach="2·P·b", loop="n·b"))
-ADAMAX = StepRule(adamax_step, lambda s: _kernel(s, foreach="P·b", loop="n·b"))
+RMSPROP = StepRule(rmsprop_step, lambda s: _kernel(s, foreach="P·b", loop="n·b"), "modelled")
+ADAGRAD = StepRule(adagrad_step, lambda s: _kernel(s, foreach="2·P·b", loop="n·b"), "modelled")
+ADAMAX = StepRule(adamax_step, lambda s: _kernel(s, foreach="P·b", loop="n·b"), "modelled")
 SGD = StepRule(sgd_step, lambda s: _kernel(s, foreach="P·b", loop="n·b") if s["weight_decay"] else "0: in place")
 TORCH_ADAFACTOR = StepRule(
     torch_adafactor_step, lambda s: "n·b of the largest parameter, and what waits from the one before"
@@ -635,22 +630,26 @@ TORCH_ADAFACTOR = StepRule(
 MUON = StepRule(muon_step, lambda s: "n·b + 4·n + 4·min(r, c)² of the largest matrix")
 ADAFACTOR = StepRule(adafactor_step, lambda s: "8·n of the largest parameter, 16·n if it is 16-bit")
 GALORE_ADAFACTOR = StepRule(
-    galore_adafactor_step, lambda s: "8·n of the largest parameter (16-bit: 16·n), or its singular vectors"
+    galore_adafactor_step, lambda s: "8·n of the largest parameter (16-bit: 16·n), or its singular vectors", "modelled"
 )
 CAME = StepRule(came_step, lambda s: "12·n of the largest parameter, 16·n if it is 16-bit")
-GALORE_ADAMW = StepRule(galore_adamw_step, lambda s: "2·n·b of the largest parameter, or its singular vectors in fp32")
+GALORE_ADAMW = StepRule(
+    galore_adamw_step, lambda s: "2·n·b of the largest parameter, or its singular vectors in fp32", "modelled"
+)
 GALORE_ADAMW_8BIT = StepRule(
-    galore_adamw_8bit_step, lambda s: "n·b of the largest target, or its singular vectors in fp32"
+    galore_adamw_8bit_step, lambda s: "n·b of the largest target, or its singular vectors in fp32", "modelled"
 )
 APOLLO = StepRule(apollo_step, lambda s: "2·n·b of the largest parameter")
-LOMO = StepRule(lomo_step, lambda s: "8·n − n·b of the largest parameter if it is 16-bit, else 0")
-ADALOMO = StepRule(adalomo_step, lambda s: "12·n − n·b of the largest parameter if it is 16-bit, else 8·n")
-ADAMW_HF = StepRule(adamw_hf_step, lambda s: "n·b of the largest parameter")
-STABLE_ADAMW = StepRule(stable_adamw_step, lambda s: _kernel(s, foreach="P·b", loop="2·n·b"))
+LOMO = StepRule(lomo_step, lambda s: "8·n − n·b of the largest parameter if it is 16-bit, else 0", "modelled")
+ADALOMO = StepRule(adalomo_step, lambda s: "12·n − n·b of the largest parameter if it is 16-bit, else 8·n", "modelled")
+ADAMW_HF = StepRule(adamw_hf_step, lambda s: "n·b of the largest parameter", "modelled")
+STABLE_ADAMW = StepRule(stable_adamw_step, lambda s: _kernel(s, foreach="P·b", loop="2·n·b"), "modelled")
 SCHEDULE_FREE_ADAMW = StepRule(schedule_free_adamw_step, lambda s: "P·b")
-SCHEDULE_FREE_RADAM = StepRule(schedule_free_radam_step, lambda s: "P·b once rectified, 0 in the first steps")
-GROKADAMW = StepRule(grokadamw_step, lambda s: "5·n·b of the largest parameter")
+SCHEDULE_FREE_RADAM = StepRule(
+    schedule_free_radam_step, lambda s: "P·b once rectified, 0 in the first steps", "modelled"
+)
+GROKADAMW = StepRule(grokadamw_step, lambda s: "5·n·b of the largest parameter", "modelled")
 LION = StepRule(lion_step, lambda s: "P·b")
 ADEMAMIX = StepRule(ademamix_step, lambda s: "2·P·b")
-PRODIGY = StepRule(prodigy_step, lambda s: _kernel(s, foreach="P·b", loop="n·b"))
-SOAP = StepRule(soap_step, lambda s: "5·n·b of the largest parameter and squares of its axes")
+PRODIGY = StepRule(prodigy_step, lambda s: _kernel(s, foreach="P·b", loop="n·b"), "modelled")
+SOAP = StepRule(soap_step, lambda s: "5·n·b of the largest parameter and squares of its axes", "modelled")
