@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calc.autograd.storage import Storage
-from calc.autograd.tensor import Tensor, empty, record
+from calc.autograd.tensor import Shape, Tensor, empty, record
 
 _RANK = {"bool": 0, "u8": 1, "i32": 2, "i64": 3, "fp16": 4, "bf16": 4, "fp32": 5}
 
@@ -45,6 +45,36 @@ def add_broadcast(x: Tensor, small: Tensor) -> Tensor:
         return g, empty(shape, dtype, "sum") if needs else None
 
     return record("add", x.shape, dtype, (x, small), backward, heads_first=x.heads_first)
+
+
+def sub_broadcast(x: Tensor, small: Tensor) -> Tensor:
+    """x - a tensor that is broadcast over x (its mean): the small one's gradient is a negated copy, summed."""
+    shape, small_shape, needs = x.shape, small.shape, small.requires_grad
+    dtype = promoted(x.dtype, small.dtype)
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        return g, _summed(empty(shape, dtype, "neg"), small_shape) if needs else None
+
+    return record("sub", shape, dtype, (x, small), backward, heads_first=x.heads_first)
+
+
+def _summed(x: Tensor, shape: Shape) -> Tensor:
+    return empty(shape, x.dtype, "sum")
+
+
+def clamp_in_place(x: Tensor) -> Tensor:
+    """x.clamp_(...): saves a copy of what was there; the backward compares it with both bounds."""
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        above, below = empty(shape, "bool", "ge"), empty(shape, "bool", "le")
+        result = empty(shape, dtype, "where", first)
+        del above, below
+        return (result,)
+
+    return record(
+        "clamp_", shape, dtype, (x,), backward, result=x.storage, heads_first=first, extra=((shape, dtype, "clone"),)
+    )
 
 
 def mul(a: Tensor, b: Tensor) -> Tensor:

@@ -56,19 +56,26 @@ def expand(x: Tensor, shape: Shape) -> Tensor:
 
 def split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
     """chunk and split along the last axis: views; the backward joins the gradients of all, zeros where a piece was not used."""
+    return _pieces(x, [(*x.shape[:-1], width) for width in widths])
+
+
+def split_heads(x: Tensor) -> tuple[Tensor, ...]:
+    """(batch, heads, length, head_dim) head by head: views, like `split`."""
+    batch, num_heads, length, head_dim = x.shape
+    return _pieces(x, [(batch, 1, length, head_dim)] * num_heads)
+
+
+def _pieces(x: Tensor, shapes: Sequence[Shape]) -> tuple[Tensor, ...]:
     shape, dtype = x.shape, x.dtype
-    pieces = tuple([Tensor((*shape[:-1], width), dtype, x.storage, x.heads_first) for width in widths])
+    pieces = tuple([Tensor(s, dtype, x.storage, x.heads_first) for s in shapes])
     if recording_mode.enabled and x.requires_grad:
 
         def backward(*gradients: Tensor | None) -> tuple[Tensor]:
-            filled = [
-                empty(p, dtype, "zeros") if g is None else g for g, p in zip(gradients, shapes, strict=True)
-            ]
+            filled = [empty(s, dtype, "zeros") if g is None else g for g, s in zip(gradients, shapes, strict=True)]
             joined = empty(shape, dtype, "cat", len(shape) == 4)
             del filled
             return (joined,)
 
-        shapes = [p.shape for p in pieces]
         node = None if recording_mode.recompute is not None else Node("split", (x,), backward, len(pieces))
         for slot, piece in enumerate(pieces):
             piece.requires_grad, piece.node, piece.slot = True, node, slot

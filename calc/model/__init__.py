@@ -15,12 +15,23 @@ FAMILY_FILES = (
     "llama",
     "mixtral",
     "qwen_moe",
+    "olmoe",
+    "phimoe",
     "mistral",
     "qwen2",
     "qwen3",
     "gemma",
     "gemma2",
     "gemma3",
+    "phi3",
+    "smollm3",
+    "granite",
+    "olmo",
+    "olmo2",
+    "stablelm",
+    "cohere",
+    "starcoder2",
+    "glm",
 )
 """The family files of this folder. A new family is its file and its name here."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
-from calc.autograd.elementwise import add
+from calc.autograd.elementwise import add, dropout
 from calc.autograd.tensor import Tensor
 from calc.model.activations import activation_name
 from calc.model.attention import causal_mask
@@ -88,6 +89,21 @@ def switched_window(config: Config, layers: int) -> dict[str, Any]:
     return {"sliding_window": size, "kinds": layer_kinds(config, layers, lambda i: size is not None and i >= first)}
 
 
+def rotary_dim(config: Config, head_dim: int, default: float) -> int:
+    """The components of a head that are rotated: `partial_rotary_factor` of them, given at the top or beside the rotary base."""
+    factor = config.given("partial_rotary_factor")
+    for name in ("rope_parameters", "rope_scaling"):
+        inner = config.given(name)
+        if isinstance(inner, Mapping) and inner.get("partial_rotary_factor") is not None:
+            factor = inner["partial_rotary_factor"]
+    if factor is None:
+        factor = default
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 1:
+        raise ConfigError("partial_rotary_factor", f"should be a number above 0 and at most 1, not {str(factor)[:40]}")
+    share = Fraction(factor).limit_denominator(10_000)
+    return head_dim * share.numerator // share.denominator
+
+
 def masks(m: Modules, dtype: str, kinds: Sequence[str]) -> Mapping[str, Tensor | None]:
     """The mask of each kind of attention, made once per forward. A window as long as the sequence needs a mask like a shorter one."""
     window = m.c.sliding_window
@@ -102,20 +118,34 @@ def decoder(
     block: Callable[..., Tensor],
     *,
     masked: Sequence[str] = ("full",),
+    others: Mapping[str, Callable[..., Tensor]] | None = None,
     norm: Callable[[Modules, str, Tensor], Tensor] = rms_norm,
     scaled: bool = False,
+    embed: Callable[[Tensor], Tensor] | None = None,
+    dropped: float = 0.0,
     rotary_dim: int | None = None,
+    rotary_dtype: str | None = None,
 ) -> Tensor:
     """Embeddings, the layers, the last norm: token ids (rows,) to hidden states (rows, hidden_size).
 
-    `masked` are the kinds of mask that the model makes; `scaled` says that its embedding module multiplies what it looks up.
+    A layer's kind is the mask that it wants and, if it is unlike the others, a word for that: "full", "sliding dense".
+    masked: the kinds of mask that the model makes.
+    others: by that word, the layers that run instead of `block`.
+    scaled: its embedding module multiplies what it looks up; `embed` is what the model itself does to the embeddings, and
+        `dropped` the dropout that it puts on them.
+    rotary_dim, rotary_dtype: of cos and sin, if not the head's size and the dtype of the hidden states.
     """
     c = m.c
-    x = inputs_embeds = m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size, scaled=scaled)
+    x = m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size, scaled=scaled)
+    if embed is not None:
+        x = embed(x)
+    inputs_embeds = x
+    x = dropout(x, dropped)
     mask = masks(m, x.dtype, masked)
-    positions = rotation(m, x.dtype, c.head_dim if rotary_dim is None else rotary_dim)
+    positions = rotation(m, rotary_dtype or x.dtype, c.head_dim if rotary_dim is None else rotary_dim)
     for layer, kind in zip(m.layers("model.layers", c.kinds), c.kinds, strict=True):
-        x = layer(block, x, mask[kind], positions)
+        mask_kind, _, word = kind.partition(" ")
+        x = layer(others[word] if word and others else block, x, mask[mask_kind], positions)
     x = norm(m, "model.norm", x)
     del inputs_embeds  # transformers holds them until its forward returns
     return x
@@ -130,13 +160,17 @@ def pre_norm(
     positions: Rotation | None,
     *,
     norm: Callable[[Modules, str, Tensor], Tensor] = rms_norm,
+    joined: Callable[[Modules, Tensor], Tensor] = lambda m, x: x,
 ) -> Tensor:
-    """A layer with two halves on the residual stream, attention and feed-forward, each with a norm in front."""
+    """A layer with two halves on the residual stream, attention and feed-forward, each with a norm in front.
+
+    `joined` is what happens to a half's result before it joins the stream: a dropout, a factor.
+    """
     residual = x
     x = norm(m, "input_layernorm", x)
     x = attend(m, x, mask, positions)
-    x = add(residual, x)
+    x = add(residual, joined(m, x))
     residual = x
     x = norm(m, "post_attention_layernorm", x)
     x = feed(m, x)
-    return add(residual, x)
+    return add(residual, joined(m, x))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from calc.autograd.elementwise import add_constant, cast, layer_norm as native_layer_norm, mean, mul, rsqrt, scale, square
-from calc.autograd.tensor import Tensor
+from calc.autograd.elementwise import add_constant, cast, layer_norm as native_layer_norm, mean, mul, rsqrt, square, sub_broadcast
+from calc.autograd.shapes import cat, split_heads
+from calc.autograd.tensor import Shape, Tensor
 from calc.model.modules import Modules
 
 
@@ -20,6 +21,15 @@ def rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
     x = cast(x, "fp32")
     x = _normalized(x)
     return mul(weight, cast(x, dtype))
+
+
+def wide_rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
+    """(weight * normalised(x)).to(dtype), multiplied in fp32, as in OLMo 2."""
+    dtype = x.dtype
+    weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
+    x = cast(x, "fp32")
+    x = _normalized(x)
+    return cast(mul(weight, x), dtype)
 
 
 def gemma_rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
@@ -40,4 +50,22 @@ def layer_norm(m: Modules, name: str, x: Tensor, *, bias: bool = True, affine: b
     return native_layer_norm(x, weight, offset)
 
 
-__all__ = ["gemma_rms_norm", "layer_norm", "rms_norm", "scale"]
+def mean_norm(m: Modules, name: str, x: Tensor, shape: Shape | None = None) -> Tensor:
+    """A layer norm without bias written out in fp32, as in Cohere; `shape` of the weight if it is not the last axis."""
+    dtype = x.dtype
+    weight = m.weight(f"{name}.weight", shape or (x.shape[-1],), "norm")
+    x = cast(x, "fp32")
+    average = mean(x)
+    variance = mean(square(sub_broadcast(x, average)))
+    x = mul(sub_broadcast(x, average), rsqrt(add_constant(variance)))
+    x = mul(cast(weight, "fp32"), x)
+    return cast(x, dtype)
+
+
+def layer_norm_per_head(m: Modules, name: str, x: Tensor) -> Tensor:
+    """A layer norm of its own, without bias, for each head of (batch, heads, length, head_dim)."""
+    normed = [layer_norm(m, f"{name}.norms.{i}", head, bias=False) for i, head in enumerate(split_heads(x))]
+    return cat(normed, x.shape)
+
+
+__all__ = ["gemma_rms_norm", "layer_norm", "layer_norm_per_head", "mean_norm", "rms_norm", "wide_rms_norm"]

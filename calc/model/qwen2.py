@@ -26,7 +26,7 @@ def body(m: Modules, ids: Tensor) -> Tensor:
 
 def masked(c: Dims) -> tuple[str, ...]:
     """A full mask always, one with a window if a layer wants it."""
-    return ("full", "sliding") if "sliding" in c.kinds else ("full",)
+    return ("full", "sliding") if any(kind.startswith("sliding") for kind in c.kinds) else ("full",)
 
 
 def dims(config: Config) -> Dims:
