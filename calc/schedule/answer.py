@@ -41,7 +41,7 @@ def answer(schedule_scenario: dict[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in first["loc"])
-        raise ScheduleError(first["type"], f"{path}: {first['msg']}", path) from None
+        raise ScheduleError(first["type"], first["msg"].removeprefix("Value error, "), path) from None
     except UnknownName as error:
         raise ScheduleError("unknown_name", str(error), "schedule.type") from None
     if at is None and planned.steps > MOST_PAIRS:
