@@ -22,6 +22,7 @@ from calc.memory.problems import Refused
 from calc.memory.recipes import recipe
 from calc.memory.step import run
 from calc.scenario import ConfigModel, FullFineTuning, PathModel, Scenario
+from calc.schedule.phases import ScheduleError
 from calc.units import count, readable
 
 LINE_LIMIT = 8 << 20
@@ -194,7 +195,7 @@ def lines(source: str) -> Iterator[str]:
 
 def problem_object(error: Exception) -> dict[str, Any]:
     """What went wrong, as the contract's error object."""
-    if isinstance(error, Refused):
+    if isinstance(error, Refused | ScheduleError):
         code, message, field = error.code, error.message, error.field
     elif isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
