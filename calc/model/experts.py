@@ -34,6 +34,8 @@ class MixtureDims(Dims):
     """Width of the experts that every token passes, together; 0 for none."""
     norm_topk_prob: bool = True
     """Whether the weights of the chosen experts are made to sum to one."""
+    head_bias: bool = False
+    """Bias of the head."""
     clip_qkv: bool = False
     """Whether queries, keys and values are clipped."""
 
