@@ -201,7 +201,7 @@ def state_dict_tree(
         }
         keys = tuple(Node(key, _shown(value)) for key, value in values.items())
         groups.append(Node(str(number), "", children=(*keys, Node("params", _range(start, index)))))
-    state = Node("state", f"{index} parameters", Bytes(sum(b.bytes for b in branches)), tuple(branches))
+    state = Node("state", f"{index} parameters", of.total, tuple(branches))
     return Node("state_dict", optimizer.label, state.bytes, (state, Node("param_groups", children=tuple(groups))))
 
 

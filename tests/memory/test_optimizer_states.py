@@ -312,6 +312,7 @@ def test_a_tree_shows_every_parameter_once(row: Optimizer, layers: int) -> None:
     """As many branches as parameter patterns, and as many indices as tensors."""
     parameters = llama(layers)
     state, groups = state_dict_tree(row, parameters).children
+    assert states(row, parameters).total == state.bytes
     assert len(parameters) == len(state.children)
     assert f"{sum(p.count for p in parameters)} parameters" == state.value
     firsts = [int(branch.key.split(",")[0]) for branch in state.children]
