@@ -37,6 +37,7 @@ class Segment(NamedTuple):
     peak_at: str
     end: int
     end_kinds: tuple[int, ...]
+    events: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, weakref_slot=False)
@@ -54,8 +55,8 @@ class Ledger:
     block: int | None = None
     name: str = "start"
     segments: list[Segment] = None  # type: ignore[assignment]
-    events: list[tuple[int | None, str, int]] | None = None
-    """Every allocation's total, kept only for symbolic runs, where which one is highest depends on the sizes."""
+    events: list[int] | None = None
+    """The total at each allocation of the segment, noted instead of the peak where which one is highest depends on sizes still open."""
 
     def __post_init__(self) -> None:
         self.live = [0] * len(KINDS)
@@ -65,8 +66,19 @@ class Ledger:
     def begin(self, name: str, block: int | None = None) -> None:
         """Close the segment that runs and begin another."""
         self.segments.append(
-            Segment(self.name, self.block, self.peak, self.peak_kinds, self.peak_at, self.total, tuple(self.live))
+            Segment(
+                self.name,
+                self.block,
+                self.peak,
+                self.peak_kinds,
+                self.peak_at,
+                self.total,
+                tuple(self.live),
+                tuple(self.events or ()),
+            )
         )
+        if self.events is not None:
+            self.events = [self.total]
         self.name, self.block = name, block
         self.peak, self.peak_kinds, self.peak_at = self.total, tuple(self.live), ""
 
@@ -106,10 +118,10 @@ class Storage:
         self.shape, self.dtype, self.op, self.scope, self.size, self.kind = shape, dtype, op, ledger.scope, size, kind
         ledger.live[kind] += size
         total = ledger.total = ledger.total + size
-        if total > ledger.peak:
-            ledger.peak, ledger.peak_kinds, ledger.peak_at = total, tuple(ledger.live), f"{op} {ledger.scope}"
         if ledger.events is not None:
-            ledger.events.append((ledger.block, ledger.name, total))
+            ledger.events.append(total)
+        elif total > ledger.peak:
+            ledger.peak, ledger.peak_kinds, ledger.peak_at = total, tuple(ledger.live), f"{op} {ledger.scope}"
 
     def __del__(self) -> None:
         if self.kind >= 0:

@@ -14,6 +14,29 @@ Monomial = tuple[str, ...]
 Polynomial = Mapping[Monomial, Fraction]
 
 
+class Symbols(dict[str, int]):
+    """The number of each symbol. Rounded quotients are symbols of their own: `rounded` says of what. `decisions`, when there is one,
+    notes what the run decided by comparing sizes, so that its closed forms are known to hold wherever these decisions do."""
+
+    def __init__(self, decisions: dict[Decision, bool | int] | None = None) -> None:
+        super().__init__()
+        self.rounded: dict[str, tuple[Polynomial, int, bool]] = {}
+        """Symbol to polynomial, divisor, and whether it is rounded up."""
+        self.decisions = decisions
+
+    def at(self, **numbers: int) -> dict[str, int]:
+        """The open symbols with other numbers, and the rounded quotients of them."""
+        values = dict(numbers)
+        for name, (poly, by, up) in self.rounded.items():
+            inner = int(evaluate(poly, values))
+            values[name] = -(-inner // by) if up else inner // by
+        return values
+
+
+Decision = tuple[frozenset[tuple[Monomial, Fraction]], str, int]
+"""A polynomial, what was asked of it, and of which number: positive, zero, or its remainder."""
+
+
 def _exact(value: Any) -> dict[Monomial, Fraction]:
     return dict(value.poly) if isinstance(value, Dim) else ({(): Fraction(value)} if value else {})
 
@@ -26,7 +49,7 @@ class Dim:
 
     __slots__ = ("poly", "table", "value")
 
-    def __init__(self, value: int, poly: Polynomial | str, table: dict[str, int]) -> None:
+    def __init__(self, value: int, poly: Polynomial | str, table: Symbols) -> None:
         self.value, self.table = value, table
         self.poly: Polynomial
         if isinstance(poly, str):
@@ -72,9 +95,13 @@ class Dim:
         if isinstance(other, Dim):
             return self._quotient(other, value)
         if self.value < 0:
-            return -Dim(-value, f"⌈{inline(-self)}/{by}⌉", self.table)
-        if self.value % by:
-            return Dim(value, f"⌊{inline(self)}/{by}⌋", self.table)
+            name = f"⌈{inline(-self)}/{by}⌉"
+            self.table.rounded[name] = ((-self).poly, by, True)
+            return -Dim(-value, name, self.table)
+        if self % by:
+            name = f"⌊{inline(self)}/{by}⌋"
+            self.table.rounded[name] = (self.poly, by, False)
+            return Dim(value, name, self.table)
         return Dim(value, {m: f / by for m, f in self.poly.items()}, self.table)
 
     def _quotient(self, other: Dim, value: int) -> Dim:
@@ -98,26 +125,38 @@ class Dim:
     def __rfloordiv__(self, other: Any) -> Any:
         return Dim(number(other) // self.value, f"⌊{number(other)}/{inline(self)}⌋", self.table)
 
+    def _decided(self, other: Any, question: str, outcome: Any, by: int = 0) -> Any:
+        noted = self.table.decisions
+        if noted is not None:
+            poly = (self - other if by == 0 else self).poly
+            if any(poly):
+                noted[(frozenset(poly.items()), question, by)] = outcome
+        return outcome
+
     def __mod__(self, other: Any) -> int:
-        return self.value % number(other)
+        by = number(other)
+        outcome: int = self._decided(None, "%", self.value % by, by)
+        return outcome
 
     def __divmod__(self, other: Any) -> tuple[Any, int]:
         return self // other, self % other
 
     def __eq__(self, other: object) -> bool:
-        return self.value == (other.value if isinstance(other, Dim) else other)
-
-    def __lt__(self, other: Any) -> bool:
-        return self.value < number(other)
-
-    def __le__(self, other: Any) -> bool:
-        return self.value <= number(other)
+        if not isinstance(other, Dim | int):
+            return NotImplemented
+        return bool(self._decided(other, "=", self.value == number(other)))
 
     def __gt__(self, other: Any) -> bool:
-        return self.value > number(other)
+        return bool(self._decided(other, ">", self.value > number(other)))
+
+    def __lt__(self, other: Any) -> bool:
+        return bool((-self)._decided(-other, ">", self.value < number(other)))
+
+    def __le__(self, other: Any) -> bool:
+        return not self > other
 
     def __ge__(self, other: Any) -> bool:
-        return self.value >= number(other)
+        return not self < other
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -176,7 +215,7 @@ def merged(value: Any) -> Polynomial:
 def inline(value: Any) -> str:
     """A formula in one line: 2L·(N·(16h + 4q) + 24).
 
-    >>> table = {}
+    >>> table = Symbols()
     >>> B, S, h = Dim(2, "B", table), Dim(8, "S", table), Dim(4, "h", table)
     >>> inline(B * S * h * 16 + B * S * 8 + 24)
     'N·(16h + 8) + 24'

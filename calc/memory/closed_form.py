@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from calc.autograd.storage import KINDS
-from calc.autograd.symbol import Dim, merged, number, typeset
+from calc.autograd.symbol import Dim, Symbols, merged, number, typeset
 from calc.memory import step
 from calc.memory.step import Moment, Step
 from calc.model.family import Architecture
@@ -32,9 +32,9 @@ SYMBOLS = {
 
 
 @lru_cache(maxsize=64)
-def symbolic(architecture: Architecture, recipe: Recipe) -> tuple[Step, dict[str, int]]:
+def symbolic(architecture: Architecture, recipe: Recipe) -> tuple[Step, Symbols]:
     """The step on sizes with formulas, and the number of each symbol."""
-    table: dict[str, int] = {}
+    table = Symbols()
     dims = architecture.dims
     named: dict[str, Any] = {
         field.name: Dim(getattr(dims, field.name), SYMBOLS[field.name], table)
@@ -55,7 +55,7 @@ def symbolic(architecture: Architecture, recipe: Recipe) -> tuple[Step, dict[str
     return result, table
 
 
-def _counts(kinds: tuple[str, ...], table: dict[str, int]) -> dict[str, Dim]:
+def _counts(kinds: tuple[str, ...], table: Symbols) -> dict[str, Dim]:
     """How many layers of each kind there are, as symbols: L, or L and the kind's name."""
     distinct = dict.fromkeys(kinds)
     return {kind: Dim(kinds.count(kind), "L" if len(distinct) == 1 else f"L_{kind}", table) for kind in distinct}

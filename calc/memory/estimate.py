@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -92,69 +93,104 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
     model = built(config if config is not None else config_of(scenario))
     plan, gpu = scenario.plan, GPUS[scenario.hardware.gpu]
     notes = problems(scenario, model, gpu)
-    run = recipe(plan, gpu)
-    optimizer = OPTIMIZERS[plan.optimizer]
-    on_gradient = _stepping_in_backward(scenario) if optimizer.frees_gradients else None
-    result = step.run(model, run, granularity=granularity, on_gradient=on_gradient)
-    parameters = result.parameters
-    precision = PRECISIONS[plan.precision]
-    optimized = _masters(parameters) if precision.master else parameters
-    states = optimizer_states.states(optimizer, optimized, plan.optimizer_args)
-    temporary = optimizer_step.temporaries(optimizer, optimized, plan.optimizer_args)
+    how = recipe(plan, gpu)
+    result = step.run(model, how, granularity=granularity, on_gradient=stepping_in_backward(scenario))
+    stands = standing(scenario, model, result.parameters, granularity=granularity)
 
-    weights = (*weight_lines(parameters), *adapter_lines(parameters))
-    masters = master_lines(parameters) if precision.master else ()
-    buffers = buffer_lines(model, run, precision.scaler)
-    kept = optimizer_states.lines(states)
-    gradients = gradient_line(parameters)
-    earlier = (gradients,) if run.accumulated and not optimizer.frees_gradients else ()
-    rounding = (rounding_line(parameters, states, granularity),) if granularity > 1 else ()
-    standing = (*weights, *masters, *buffers, *kept, *rounding)
-    base = sum(int(line.bytes) for line in standing)
-    before = sum(int(line.bytes) for line in earlier)
-
-    load = (*weights, *buffers[:1])
-    instants = [Instant("load", Bytes(sum(int(line.bytes) for line in load)), load)]
+    instants = [Instant("load", stands.load, stands.loaded)]
     for name, attribute in MOMENTS:
         moment: step.Moment = getattr(result, attribute)
         made = tuple(
-            Line(
-                component,
-                label,
-                Bytes(moment.kinds[kind]),
-                "exact",
-                *_closed(model, run, attribute, kind),
-                "oracle",
-                "",
-            )
+            Line(component, label, Bytes(moment.kinds[kind]), "exact", *_closed(model, how, attribute, kind), "oracle")
             for kind, component, label in KINDS
             if moment.kinds[kind]
         )
-        instants.append(Instant(name, Bytes(base + before + moment.total), (*standing, *earlier, *made), moment.at))
-    stepping = [*standing]
-    if not optimizer.frees_gradients:
-        stepping.append(gradients)
-    if temporary.during == "optimizer step" and temporary.bytes:
-        stepping.append(temporary.line)
-    instants.append(
-        Instant("optimizer step", Bytes(sum(int(line.bytes) for line in stepping)), tuple(stepping), "step")
-    )
+        allocated = Bytes(int(stands.during) + moment.total)
+        instants.append(Instant(name, allocated, (*stands.lines, *stands.earlier, *made), moment.at))
+    instants.append(Instant("optimizer step", stands.stepping, stands.stepped, "step"))
 
     highest = max(instants, key=lambda instant: int(instant.allocated))
-    reserved, device = reserved_and_device(
-        highest.allocated, gpu, num_gpus=scenario.hardware.num_gpus, whole_logits=plan.loss in ("eager", "triton")
-    )
-    capacity = gpu.capacity
+    reserved, device = on_the_card(scenario, highest.allocated)
     return Breakdown(
-        parameters=parameter_count(model, parameters),
+        parameters=parameter_count(model, result.parameters),
         peak=Peak(highest.allocated, highest.name, reserved, device),
         instants=tuple(instants),
         lines=highest.lines,
-        host=Host(Bytes(int(states.by_place["host"]) + int(states.by_place["unified"])), size(parameters)),
-        capacity=capacity,
-        verdict=_verdict(device, capacity, notes),
-        headroom=capacity - device.expected,
+        host=Host(stands.on_host, size(result.parameters)),
+        capacity=gpu.capacity,
+        verdict=verdict(device, gpu.capacity, notes),
+        headroom=gpu.capacity - device.expected,
         problems=notes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands beside the run on shapes: weights, states, buffers, and at the step the gradients."""
+
+    lines: tuple[Line, ...]
+    """Alive the whole step long."""
+    loaded: tuple[Line, ...]
+    """What is there after loading."""
+    earlier: tuple[Line, ...]
+    """Gradients of an earlier micro-batch."""
+    stepped: tuple[Line, ...]
+    """What is alive at the optimizer's step."""
+    on_host: Bytes
+
+    @property
+    def during(self) -> Bytes:
+        """Alive beside the run on shapes."""
+        return total((*self.lines, *self.earlier))
+
+    @property
+    def load(self) -> Bytes:
+        """Alive after loading."""
+        return total(self.loaded)
+
+    @property
+    def stepping(self) -> Bytes:
+        """Alive at the optimizer's step."""
+        return total(self.stepped)
+
+
+def total(lines: Sequence[Line]) -> Bytes:
+    """The sum of some lines."""
+    return Bytes(sum([int(line.bytes) for line in lines]))
+
+
+def standing(
+    scenario: Scenario, model: Architecture, parameters: Sequence[Parameter], *, granularity: int = 1
+) -> Standing:
+    """What a plan keeps of `parameters` beside the run on shapes."""
+    plan, how = scenario.plan, recipe(scenario.plan, GPUS[scenario.hardware.gpu])
+    optimizer, precision = OPTIMIZERS[plan.optimizer], PRECISIONS[plan.precision]
+    optimized = _masters(parameters) if precision.master else parameters
+    states = optimizer_states.states(optimizer, optimized, plan.optimizer_args)
+    temporary = optimizer_step.temporaries(optimizer, optimized, plan.optimizer_args)
+    weights = (*weight_lines(parameters), *adapter_lines(parameters))
+    masters = master_lines(parameters) if precision.master else ()
+    buffers = buffer_lines(model, how, precision.scaler)
+    rounding = (rounding_line(parameters, states, granularity),) if granularity > 1 else ()
+    lines = (*weights, *masters, *buffers, *optimizer_states.lines(states), *rounding)
+    gradients = () if optimizer.frees_gradients else (gradient_line(parameters),)
+    scratch = (temporary.line,) if temporary.during == "optimizer step" and temporary.bytes else ()
+    return Standing(
+        lines=lines,
+        loaded=(*weights, *buffers[:1]),
+        earlier=gradients if how.accumulated else (),
+        stepped=(*lines, *gradients, *scratch),
+        on_host=Bytes(int(states.by_place["host"]) + int(states.by_place["unified"])),
+    )
+
+
+def on_the_card(scenario: Scenario, allocated: Bytes) -> tuple[Span, Span]:
+    """What the allocator holds and what nvidia-smi shows for that peak."""
+    return reserved_and_device(
+        allocated,
+        GPUS[scenario.hardware.gpu],
+        num_gpus=scenario.hardware.num_gpus,
+        whole_logits=scenario.plan.loss in ("eager", "triton"),
     )
 
 
@@ -171,9 +207,11 @@ def _masters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
     )
 
 
-def _stepping_in_backward(scenario: Scenario) -> Any:
-    """What happens when a gradient is complete and the optimizer uses it at once: its temporaries, then it is freed."""
+def stepping_in_backward(scenario: Scenario) -> Callable[[Tensor], None] | None:
+    """What happens when a gradient is complete and the optimizer uses it at once: its temporaries, then it is freed. None for the others."""
     optimizer, args = OPTIMIZERS[scenario.plan.optimizer], scenario.plan.optimizer_args
+    if not optimizer.frees_gradients:
+        return None
 
     def used(weight: Tensor) -> None:
         role: Role = "norm" if len(weight.shape) == 1 else "linear"
@@ -207,7 +245,8 @@ def _idle(model: Architecture, parameters: Sequence[Parameter]) -> int:
     return experts - experts * chosen // number
 
 
-def _verdict(device: Span, capacity: Bytes, notes: Sequence[Problem]) -> Verdict:
+def verdict(device: Span, capacity: Bytes, notes: Sequence[Problem]) -> Verdict:
+    """Fits when even the high figure does; tight when only the expected one does."""
     if any(note.blocking for note in notes):
         return "impossible"
     if device.expected > capacity:

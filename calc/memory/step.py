@@ -1,8 +1,7 @@
 """One training step, run on shapes: what is alive at each instant, above the weights and the optimizer's states.
 
-The forward pass of the family runs once over a few of its blocks: the first, and one or two of each kind. Every further block of
-a kind adds the same bytes to each event, so the run is extended to the full depth exactly: in the forward pass the blocks before one
-add what they keep, in the backward pass the blocks that still wait add what they saved, those done their gradients.
+The forward pass of the family runs once over a few of its blocks, the loss and the backward follow in PyTorch's order, and depth.py
+carries the run to all blocks.
 
 Leaves out   scratch inside kernels, and what the allocator rounds up (`granularity=512` adds its rounding).
 Source       recordings of the real frameworks on a fake GPU; PyTorch's derivatives for what each operation saves.
@@ -10,33 +9,19 @@ Source       recordings of the real frameworks on a fake GPU; PyTorch's derivati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calc.autograd.elementwise import cast
 from calc.autograd.loss import cross_entropy
-from calc.autograd.storage import (
-    ACTIVATIONS,
-    GRADIENTS,
-    INPUTS,
-    KINDS,
-    LOGITS,
-    TEMPORARIES,
-    Ledger,
-    Segment,
-    Storage,
-    active,
-    recording,
-)
+from calc.autograd.storage import ACTIVATIONS, INPUTS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, active, recording
 from calc.autograd.symbol import Dim
 from calc.autograd.tensor import Node, Tensor, backward, empty
+from calc.memory.depth import ZERO, Depth, Vector, plus, representatives
 from calc.model.family import Architecture
 from calc.model.modules import Modules
 from calc.model.parameters import Parameter
 from calc.model.recipe import Recipe
-
-Vector = tuple[int, ...]
-"""Bytes by kind, in the order of `KINDS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +66,8 @@ class Step:
     """Of the blocks that were run; `represents` says how often each block's stand for."""
     represents: tuple[int, ...]
     """For each block that was run, how many of the model's it stands for."""
-
-
-def representatives(kinds: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Which blocks to run, and for each block of the model the place in that list of the one that stands for it.
-
-    The first block runs; so do the first block of each other kind, which is the first to use what its kind shares, and the second, which
-    stands for the rest.
-    """
-    chosen: list[int] = []
-    stands: list[int] = []
-    seen: dict[str, list[int]] = {}
-    for index, kind in enumerate(kinds):
-        places = seen.setdefault(kind, [])
-        if len(places) < 2:
-            places.append(len(chosen))
-            chosen.append(index)
-        stands.append(places[-1])
-    return chosen, stands
+    candidates: tuple[tuple[str, int], ...] = ()
+    """With `open_sizes`: every total that may be the highest, and its instant."""
 
 
 def run(
@@ -108,11 +77,13 @@ def run(
     granularity: int = 1,
     counts: Mapping[str, Dim] | None = None,
     on_gradient: Callable[[Tensor], None] | None = None,
+    open_sizes: bool = False,
 ) -> Step:
     """One step of `architecture` under `recipe`. Sizes in bytes; `granularity` rounds each allocation up to a multiple of it.
 
     `counts` gives the number of layers of each kind as a symbol, for closed forms; `on_gradient` is called when a weight's gradient
-    is complete, for optimizers that step inside the backward pass.
+    is complete, for optimizers that step inside the backward pass. `open_sizes` notes every total that may be the highest, instead of
+    the highest at these sizes.
     """
     dims = architecture.dims
     chosen, stands = representatives(dims.kinds)
@@ -120,7 +91,7 @@ def run(
     for place in stands:
         represents[place] += 1
     small = replace(dims, kinds=tuple(dims.kinds[i] for i in chosen))
-    ledger = Ledger(granularity=granularity)
+    ledger = Ledger(granularity=granularity, events=[] if open_sizes else None)
     with recording(ledger):
         m = Modules(recipe, small, on_gradient)
         ledger.kind = INPUTS
@@ -133,18 +104,69 @@ def run(
         del x
         ledger.begin("after forward")
         m.casts.clear()
-        live = ledger.total, tuple(ledger.live)
+        live = tuple(ledger.live)
         saved = _saved(loss)
         ledger.kind = TEMPORARIES
         ledger.begin("backward")
         backward(loss, on_block=lambda block: ledger.begin("backward", block))
         loss = None  # type: ignore[assignment]
         ledger.begin("after backward")
-        after = ledger.total, tuple(ledger.live)
+        after = tuple(ledger.live)
     parameters = m.inventory({i: represents[i] for i in range(len(chosen))})
     m.weights.clear()
     symbols = None if counts is None else [counts[dims.kinds[i]] for i in chosen]
-    return _extended(ledger.segments, live, after, inputs, stands, represents, parameters, saved, symbols)
+    depth = Depth.of(ledger.segments, stands, symbols)
+    highest: dict[str, Moment] = {}
+    candidates: list[tuple[str, int]] = []
+    for instant, segment, more in _placed(ledger.segments, depth):
+        if open_sizes:
+            shift = sum(more) - inputs
+            candidates.extend((instant, total + shift) for total in segment.events)
+            continue
+        kinds = plus(segment.peak_kinds, more)
+        moment = Moment(sum(kinds) - inputs, kinds, segment.peak_at)
+        if instant not in highest or moment.total > highest[instant].total:
+            highest[instant] = moment
+    rest = _moment(plus(after, depth.everywhere(depth.leaves)), inputs)
+    return Step(
+        forward=highest.get("forward", rest),
+        live=_moment(plus(live, depth.everywhere(depth.saves)), inputs),
+        loss=highest.get("loss", rest),
+        backward=highest.get("backward", highest.get("loss", rest)),
+        end=highest.get("end of backward", rest),
+        after=rest,
+        parameters=parameters,
+        saved=saved,
+        represents=tuple(represents),
+        candidates=tuple(candidates),
+    )
+
+
+def _moment(kinds: Vector, inputs: int) -> Moment:
+    return Moment(sum(kinds) - inputs, kinds, "")
+
+
+def _placed(segments: Sequence[Segment], depth: Depth) -> Iterator[tuple[str, Segment, Vector]]:
+    """Each segment with its instant and what the blocks that were not run add to it."""
+    in_backward = reached_blocks = False
+    keeps, saves, leaves = (depth.everywhere(v) for v in (depth.keeps, depth.saves, depth.leaves))
+    for segment in segments:
+        if segment.name == "start":
+            continue
+        if segment.name == "after forward":
+            in_backward, reached_blocks = True, False
+        if segment.block is None:
+            if not in_backward:
+                yield "forward", segment, keeps if reached_blocks else ZERO
+            else:
+                yield ("end of backward", segment, leaves) if reached_blocks else ("loss", segment, saves)
+            continue
+        reached_blocks = True
+        if not in_backward:
+            yield "forward", segment, depth.in_forward(segment.block)
+        else:
+            for more in depth.in_backward(segment.block):
+                yield "backward", segment, more
 
 
 def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
@@ -177,165 +199,6 @@ def _saved(loss: Tensor) -> tuple[Saved, ...]:
                     storage.shape, storage.dtype, storage.size, storage.op, storage.scope, node.block
                 )
     return tuple(found.values())
-
-
-def _minus(a: Vector, b: Vector) -> Vector:
-    return tuple([x - y for x, y in zip(a, b, strict=True)])
-
-
-def _plus(a: Vector, b: Vector, times: int = 1) -> Vector:
-    return tuple([x + times * y for x, y in zip(a, b, strict=True)])
-
-
-def _extended(
-    segments: Sequence[Segment],
-    live: tuple[int, Vector],
-    after: tuple[int, Vector],
-    inputs: int,
-    stands: Sequence[int],
-    represents: Sequence[int],
-    parameters: tuple[Parameter, ...],
-    saved: tuple[Saved, ...],
-    symbols: Sequence[Dim] | None,
-) -> Step:
-    """The run carried to full depth."""
-    count = len(represents)
-    keeps: list[Vector] = [()] * count  # what a block leaves alive in the forward pass
-    saves: list[Vector] = [()] * count  # what a block's saved tensors hold when the backward begins
-    leaves: list[Vector] = [()] * count  # what a block's backward leaves: its gradients
-    forwards: list[Segment] = []
-    backwards: list[Segment] = []
-    before = None
-    for segment in segments:
-        if segment.block is not None:
-            change = _minus(segment.end_kinds, before)  # type: ignore[arg-type]
-            if segment.name == "forward":
-                keeps[segment.block] = change
-            else:
-                gradients = tuple([v if k == GRADIENTS else 0 for k, v in enumerate(change)])
-                leaves[segment.block] = gradients
-                saves[segment.block] = tuple([0 if k == GRADIENTS else -v for k, v in enumerate(change)])
-        before = segment.end_kinds
-    extra = [n - 1 for n in represents]
-
-    def layers(place: int, times: int) -> int:
-        """A number of layers, with its formula when the run is symbolic."""
-        return times if symbols is None else symbols[place] + (times - symbols[place].value)
-
-    zero: Vector = (0,) * len(KINDS)
-
-    def beyond(vectors: Sequence[Vector], which: Callable[[int], int] = lambda place: extra[place]) -> Vector:
-        """What the blocks that were not run add, by the vectors of those that stand for them."""
-        total = zero
-        for place in range(count):
-            times = which(place)
-            if times and vectors[place]:
-                total = _plus(total, vectors[place], layers(place, times))
-        return total
-
-    all_keeps, all_saves, all_leaves = beyond(keeps), beyond(saves), beyond(leaves)
-    last: dict[int, int] = {}
-    for index, place in enumerate(stands):
-        last[place] = index
-
-    def moment(segment: Segment, more: Vector) -> Moment:
-        kinds = _plus(segment.peak_kinds, more)
-        return Moment(sum(kinds) - inputs, kinds, segment.peak_at)
-
-    forward = loss = back = end = None
-    in_backward = False
-    passed_blocks = False
-    for segment in segments:
-        if segment.name == "after forward":
-            in_backward = True
-        elif segment.name == "start":
-            continue
-        if not in_backward:
-            if segment.block is None:
-                more = zero if not forwards and segment.name == "forward" else all_keeps
-            else:
-                forwards.append(segment)
-                more = _before(segment.block, stands, last[segment.block], keeps, layers)
-            forward = _higher(forward, moment(segment, more))
-        elif segment.block is None:
-            if passed_blocks:
-                end = _higher(end, moment(segment, all_leaves))
-            else:
-                loss = _higher(loss, moment(segment, all_saves))
-        else:
-            passed_blocks = True
-            backwards.append(segment)
-            for index in _ends(segment.block, stands):
-                back = _higher(back, moment(segment, _around(segment.block, index, stands, saves, leaves, layers)))
-    assert forward is not None
-    assert loss is not None
-    live_kinds = _plus(live[1], all_saves)
-    after_kinds = _plus(after[1], all_leaves)
-    rest = Moment(sum(after_kinds) - inputs, after_kinds, "")
-    return Step(
-        forward,
-        Moment(sum(live_kinds) - inputs, live_kinds, ""),
-        loss,
-        back or loss,
-        end or rest,
-        rest,
-        parameters,
-        saved,
-        tuple(represents),
-    )
-
-
-def _higher(a: Moment | None, b: Moment) -> Moment:
-    return b if a is None or b.total > a.total else a
-
-
-def _ends(place: int, stands: Sequence[int]) -> list[int]:
-    """The blocks of the model that may be highest among those that block `place` stands for."""
-    indices = [i for i, p in enumerate(stands) if p == place]
-    if len(set(stands)) <= 2:
-        return [indices[0], indices[-1]] if len(indices) > 1 else indices
-    return indices
-
-
-Layers = Callable[[int, int], int]
-
-
-def _before(place: int, stands: Sequence[int], index: int, keeps: Sequence[Vector], layers: Layers) -> Vector:
-    """What the blocks before `index` that were not run add to the forward of block `place`."""
-    times = [0] * len(keeps)
-    for p in stands[:index]:
-        times[p] += 1
-    for p in range(place):
-        times[p] -= 1
-    total: Vector = (0,) * len(KINDS)
-    for p, n in enumerate(times):
-        if n:
-            total = _plus(total, keeps[p], layers(p, n))
-    return total
-
-
-def _around(
-    place: int, index: int, stands: Sequence[int], saves: Sequence[Vector], leaves: Sequence[Vector], layers: Layers
-) -> Vector:
-    """What the blocks that were not run add to the backward of block `place` when it stands for `index`: those before it their saved
-    tensors, those after it their gradients."""
-    waiting, done = [0] * len(saves), [0] * len(saves)
-    for p in stands[:index]:
-        waiting[p] += 1
-    for p in stands[index + 1 :]:
-        done[p] += 1
-    for p in range(len(saves)):
-        if p < place:
-            waiting[p] -= 1
-        elif p > place:
-            done[p] -= 1
-    total: Vector = (0,) * len(KINDS)
-    for p in range(len(saves)):
-        if waiting[p]:
-            total = _plus(total, saves[p], layers(p, waiting[p]))
-        if done[p]:
-            total = _plus(total, leaves[p], layers(p, done[p]))
-    return total
 
 
 def scratch(size: int) -> None:

@@ -1,0 +1,115 @@
+"""From the few blocks that were run to all blocks of the model.
+
+Every block of a kind adds the same bytes to each event, so the run is carried to full depth exactly: in the forward pass the blocks before
+one add what they keep; in the backward pass the blocks that still wait add what they saved, those that are done their gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from calc.autograd.storage import GRADIENTS, KINDS, Segment
+from calc.autograd.symbol import Dim
+
+Vector = tuple[int, ...]
+"""Bytes by kind, in the order of `KINDS`."""
+ZERO: Vector = (0,) * len(KINDS)
+
+
+def representatives(kinds: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Which blocks to run, and for each block of the model the place in that list of the one that stands for it.
+
+    The first block of each kind runs, which is the first to use what its kind shares, and the second, which stands for the rest.
+    """
+    chosen: list[int] = []
+    stands: list[int] = []
+    seen: dict[str, list[int]] = {}
+    for index, kind in enumerate(kinds):
+        places = seen.setdefault(kind, [])
+        if len(places) < 2:
+            places.append(len(chosen))
+            chosen.append(index)
+        stands.append(places[-1])
+    return chosen, stands
+
+
+def plus(a: Vector, b: Vector, times: int = 1) -> Vector:
+    """a + times·b, kind by kind."""
+    return tuple([x + times * y for x, y in zip(a, b, strict=True)])
+
+
+def minus(a: Vector, b: Vector) -> Vector:
+    """a - b, kind by kind."""
+    return tuple([x - y for x, y in zip(a, b, strict=True)])
+
+
+@dataclass(frozen=True)
+class Depth:
+    """What each block that was run leaves, and how often it stands for others."""
+
+    stands: Sequence[int]
+    keeps: Sequence[Vector]
+    """What a block leaves alive in the forward pass."""
+    saves: Sequence[Vector]
+    """What its saved tensors hold when the backward begins."""
+    leaves: Sequence[Vector]
+    """What its backward leaves: its gradients."""
+    symbols: Sequence[Dim] | None = None
+    """How many blocks each kind has, with a formula, when the run is symbolic."""
+
+    @classmethod
+    def of(cls, segments: Sequence[Segment], stands: Sequence[int], symbols: Sequence[Dim] | None) -> Depth:
+        """Read off the segments of a run."""
+        count = max(stands, default=-1) + 1
+        keeps, saves, leaves = [ZERO] * count, [ZERO] * count, [ZERO] * count
+        before = ZERO
+        for segment in segments:
+            if segment.block is not None:
+                change = minus(segment.end_kinds, before)
+                if segment.name == "forward":
+                    keeps[segment.block] = change
+                else:
+                    leaves[segment.block] = tuple([v if k == GRADIENTS else 0 for k, v in enumerate(change)])
+                    saves[segment.block] = tuple([0 if k == GRADIENTS else -v for k, v in enumerate(change)])
+            before = segment.end_kinds
+        return cls(stands, keeps, saves, leaves, symbols)
+
+    def _times(self, place: int, times: int) -> int:
+        """A number of blocks, with its formula when the run is symbolic."""
+        return times if self.symbols is None else self.symbols[place] + (times - self.symbols[place].value)
+
+    def _sum(self, vectors: Sequence[Vector], counts: Sequence[int]) -> Vector:
+        total = ZERO
+        for place, times in enumerate(counts):
+            if times:
+                total = plus(total, vectors[place], self._times(place, times))
+        return total
+
+    def _missing(self, blocks: Sequence[int], ran: range) -> list[int]:
+        """How many of `blocks` (of the model) each block that was run stands for, less those of `ran` that the run had."""
+        counts = [0] * len(self.keeps)
+        for place in blocks:
+            counts[place] += 1
+        for place in ran:
+            counts[place] -= 1
+        return counts
+
+    def everywhere(self, vectors: Sequence[Vector]) -> Vector:
+        """What all blocks that were not run add."""
+        return self._sum(vectors, self._missing(self.stands, range(len(self.keeps))))
+
+    def in_forward(self, place: int) -> Vector:
+        """What the blocks before the last one that `place` stands for add to its forward."""
+        index = len(self.stands) - 1 - self.stands[::-1].index(place)
+        return self._sum(self.keeps, self._missing(self.stands[:index], range(place)))
+
+    def in_backward(self, place: int) -> Iterator[Vector]:
+        """What the others add to the backward of `place`, for each block that it may be highest as."""
+        indices = [i for i, p in enumerate(self.stands) if p == place]
+        if len(self.keeps) <= 2:  # one kind: what is added changes evenly, so it is highest at an end
+            indices = sorted({indices[0], indices[-1]})
+        for index in indices:
+            waiting = self._missing(self.stands[:index], range(place))
+            done = self._missing(self.stands[index + 1 :], range(place + 1, len(self.keeps)))
+            yield plus(self._sum(self.saves, waiting), self._sum(self.leaves, done))
