@@ -22,7 +22,7 @@ def driver_reserve(listed: Bytes) -> Bytes:
 
     It covers every card in the table whose usable memory was read; the widest gap is 1.08 GiB, on a GH200 96GB.
     """
-    return Bytes(GIB // 2) + listed // 160
+    return Bytes(GIB // 2) + Bytes(int(listed) // 160)
 
 
 # Part of shared memory that the GPU may take where nobody has looked: Apple's limit is two thirds to three quarters.
