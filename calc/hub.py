@@ -310,7 +310,8 @@ class _Failed(Exception):
 def _failure(code: FailureCode, *, file: str = "config.json", limit: str = "", **about: Any) -> HubFailure:
     seconds = about.get("wait_seconds")
     wait = f"in {seconds} s" if seconds is not None else "in a few minutes"
-    gaps = {"repository": "The repository", **{name: value for name, value in about.items() if value}}
+    known = {name: value for name, value in about.items() if value}
+    gaps = {"repository": "The repository", "revision": "main", "base_model": "its base", "status": "none"} | known
     return HubFailure(code, SENTENCES[code].format(file=file, limit=limit, wait=wait, **gaps), **about)
 
 

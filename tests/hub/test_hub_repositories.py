@@ -64,7 +64,9 @@ def test_a_revision_is_followed(cast: FakeHub, revision: str, layers: int) -> No
     assert layers == read(cast, "acme/tiny@other", revision=revision).config["num_hidden_layers"]
 
 
-@pytest.mark.parametrize("revision", ["../../../pwn", "a//b", "-x", "a b", "%2e%2e", "x" * 129, "a\nb", "é"])
+@pytest.mark.parametrize(
+    "revision", ["../../../pwn", "a/../../b", "a//b", "-x", "a b", "%2e%2e", "x" * 129, "a\nb", "é"]
+)
 def test_a_revision_that_could_leave_its_place_is_never_sent(cast: FakeHub, revision: str) -> None:
     assert "bad_revision" == refused(cast, "acme/tiny", revision=revision).code
     assert not cast.seen
@@ -125,6 +127,14 @@ def test_a_missing_revision_is_not_a_missing_repository(cast: FakeHub) -> None:
     answer = refused(cast, "acme/tiny", revision="v9")
     assert "no_revision" == answer.code
     assert "acme/tiny has no revision v9" in answer.message
+
+
+def test_a_commit_that_vanishes_between_two_questions_is_told(server: FakeHub) -> None:
+    """As after a force push: the facts name a commit that the files no longer know."""
+    server.add("acme/tiny", {"config.json": LLAMA}, sha="f" * 40)
+    answer = refused(server, "acme/tiny")
+    assert "no_revision" == answer.code
+    assert "acme/tiny has no revision main" in answer.message
 
 
 def test_a_gated_model_says_where_to_ask_and_what_is_public(cast: FakeHub) -> None:
