@@ -5,6 +5,8 @@ from __future__ import annotations
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
 from calc.catalog.optimizers import OPTIMIZERS
+from calc.catalog.optimizers.row import BadArgument
+from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
 from calc.memory.recipes import PRECISIONS, flash_runs
 from calc.model.family import Architecture
@@ -100,6 +102,10 @@ def _refuse(scenario: Scenario, model: Architecture, gpu: Gpu) -> None:
                 f"{field} is not modelled yet beyond one GPU and its plain forms; set it back to its default.",
                 field,
             )
+    try:
+        OPTIMIZERS[plan.optimizer].settings(plan.optimizer_args)
+    except (UnknownName, BadArgument) as error:
+        raise Refused("bad_optimizer_args", f"{error}.", "plan.optimizer_args") from None
     precision = PRECISIONS[plan.precision]
     if plan.attention not in model.family.attentions:
         can = ", ".join(model.family.attentions)

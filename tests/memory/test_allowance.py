@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calc.catalog.allowances import CACHINGS, CONTEXTS, WORKSPACES, context, workspace
+from calc.catalog.allowances import CACHINGS, CONTEXTS, WORKSPACES, context, fragmentation, workspace
 from calc.catalog.gpus import GPUS
 from calc.catalog.sources import SOURCES
 from calc.memory.allowance import reserved_and_device
@@ -111,3 +111,30 @@ def test_every_allowance_names_its_source() -> None:
         assert row.source in SOURCES
     assert all(context(gpu).low <= context(gpu).expected <= context(gpu).high for gpu in GPUS.values())
     assert all(row.low <= row.expected <= row.high for row in CACHINGS.values())
+
+
+# Allocated and reserved GiB at the moment an allocation failed, as the messages in public issues print them.
+FAILED = {
+    "alpaca-65": (35.54, 37.22), "llamax-12": (29.87, 30.29), "fastchat-256": (76.93, 77.38), "fastchat-1242": (73.14, 74.59),
+    "hf-3360": (13.33, 13.38), "megatron-525": (28.82, 29.97), "colossal-3509": (22.00, 22.29), "llama-code-t4": (10.23, 12.92),
+    "lf-257": (78.58, 78.58), "axolotl-998": (15.39, 15.46), "openinstruct-65": (75.10, 77.88), "firefly-33": (30.35, 30.55),
+    "autotrain-376": (13.89, 15.20),
+}  # fmt: skip
+
+
+def test_fragmentation_is_what_full_cards_could_not_give_back() -> None:
+    """Median and worst of 13 out-of-memory messages."""
+    ratios = [reserved / allocated for allocated, reserved in FAILED.values()]
+
+    assert fragmentation().readings == len(ratios)
+    assert fragmentation().expected == pytest.approx(median(ratios), abs=0.001)
+    assert fragmentation().high == pytest.approx(max(ratios), abs=0.001)
+
+
+def test_a_plan_with_a_quarter_of_the_card_to_spare_is_no_close_call() -> None:
+    """60.4 GiB on an 80 GB A100 fits even with fragments as bad as the worst that were read."""
+    card = GPUS["a100-sxm-80gb"]
+
+    _, device = reserved_and_device(Bytes(int(60.43 * GIB)), card)
+
+    assert device.high <= card.capacity
