@@ -17,6 +17,7 @@ from calc import link
 from calc.examples import OPENING
 from calc.memory.breakdown import Problem
 from calc.scenario import ConfigModel, FullFineTuning, Hardware, Lora, QLora, Scenario
+from calc.schedule.link import KEYS as SCHEDULE_KEYS
 from pages.parts import texts
 from pages.parts.texts import LANGUAGES, Language
 
@@ -24,6 +25,10 @@ METHODS = {"full": FullFineTuning, "lora": Lora, "qlora": QLora}
 
 # Names in the session. Widgets are keyed by the link's own keys, so these begin with an underscore.
 _KEPT, _TOUCHED, _WRITTEN, _PAGE, _NOTES, _LANGUAGE = "_kept", "_touched", "_written", "_page", "_notes", "lang"
+_BESIDE = "_beside"
+
+BESIDE: tuple[str, ...] = SCHEDULE_KEYS
+"""Keys of the link that are no part of the scenario: the page that they belong to reads and writes them."""
 
 
 def arrive(page: str) -> None:
@@ -48,7 +53,9 @@ def arrive(page: str) -> None:
 
 def _read(given: dict[str, str]) -> None:
     """Take what the address says; an empty one is the opening example."""
-    raw = [(key, text) for key in given if key != _LANGUAGE for text in st.query_params.get_all(key)]
+    own = (_LANGUAGE, *BESIDE)
+    raw = [(key, text) for key in given if key not in own for text in st.query_params.get_all(key)]
+    st.session_state[_BESIDE] = {key: given[key] for key in BESIDE if key in given}
     opened, problems = link.scenario(urlencode(raw)) if raw else (OPENING, ())
     _keep(opened)
     st.session_state[_NOTES] = problems
@@ -109,9 +116,20 @@ def notes() -> tuple[Problem, ...]:
 def query() -> dict[str, str]:
     """The keys and values that open this scenario on any page, in the reader's own language."""
     try:
-        return link.params(scenario())
+        return link.params(scenario()) | beside()
     except link.NotLinkable as refused:
-        return refused.rest
+        return refused.rest | beside()
+
+
+def beside() -> dict[str, str]:
+    """What the link carries beside the scenario."""
+    return dict(st.session_state[_BESIDE])
+
+
+def put_beside(values: dict[str, str]) -> None:
+    """Change what the link carries beside the scenario. For callbacks."""
+    st.session_state[_BESIDE] = values
+    st.session_state[_TOUCHED] = True
 
 
 def unlinkable() -> str:
