@@ -77,6 +77,29 @@ def clamp_in_place(x: Tensor) -> Tensor:
     )
 
 
+def clamp(x: Tensor, bounds: int) -> Tensor:
+    """x within one bound or two: saves x; the backward compares it with each."""
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        inside = [empty(shape, "bool", "compare") for _ in range(bounds)]
+        result = empty(shape, dtype, "where", first)
+        del inside
+        return (result,)
+
+    return record("clamp", shape, dtype, (x,), backward, (x.storage,), heads_first=first)
+
+
+def sub(a: Tensor, b: Tensor) -> Tensor:
+    """a - b of one shape: saves nothing."""
+    shape, dtype, first, needs = a.shape, promoted(a.dtype, b.dtype), a.heads_first, b.requires_grad
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        return g, empty(shape, dtype, "neg", first) if needs else None
+
+    return record("sub", shape, dtype, (a, b), backward, heads_first=first)
+
+
 def mul(a: Tensor, b: Tensor) -> Tensor:
     """a * b, where one may be broadcast over the other: each operand is saved if the other needs a gradient.
 
@@ -148,20 +171,6 @@ def rsqrt(x: Tensor) -> Tensor:
 def clone(x: Tensor) -> Tensor:
     """A copy; saves nothing and passes its gradient on."""
     return record("clone", x.shape, x.dtype, (x,), lambda g: (g,), heads_first=x.heads_first)
-
-
-def clamp_in_place(x: Tensor) -> Tensor:
-    """x.clamp_(low, high): autograd keeps a copy of what was there; the backward zeroes what lay outside."""
-    shape, dtype, first = x.shape, x.dtype, x.heads_first
-
-    def backward(g: Tensor) -> tuple[Tensor]:
-        inside = [empty(shape, "bool", "ge"), empty(shape, "bool", "le"), empty(shape, "bool", "logical_and")]
-        result = empty(shape, dtype, "where", first)
-        del inside
-        return (result,)
-
-    kept = (empty(shape, dtype, "clone", first).storage,) if x.requires_grad else ()
-    return record("clamp_", shape, dtype, (x,), backward, kept, result=x.storage, heads_first=first)
 
 
 def neg(x: Tensor) -> Tensor:

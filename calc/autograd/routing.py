@@ -25,6 +25,20 @@ def topk(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return record("topk", rows, dtype, (x,), backward, (places.storage,)), places
 
 
+def maximum(x: Tensor) -> Tensor:
+    """The largest of each row, kept as an axis of one: saves its place."""
+    shape, dtype = x.shape, x.dtype
+    rows = (*shape[:-1], 1)
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        zeros = empty(shape, dtype, "new_zeros")
+        result = empty(shape, dtype, "scatter")
+        del zeros
+        return (result,)
+
+    return record("max", rows, dtype, (x,), backward, extra=((rows, "i64", "max"),), heads_first=x.heads_first)
+
+
 def gather(x: Tensor, shape: Shape, places: Tensor) -> Tensor:
     """x[places] or x.gather(places): saves the places; the backward adds into zeros, out of place."""
     whole, dtype = x.shape, x.dtype

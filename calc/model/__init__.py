@@ -17,6 +17,7 @@ FAMILY_FILES = (
     "qwen_moe",
     "olmoe",
     "phimoe",
+    "gpt_oss",
     "mistral",
     "qwen2",
     "qwen3",

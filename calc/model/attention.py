@@ -48,7 +48,7 @@ def _eager(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dro
     dtype = q.dtype
     k = repeat(k, num_heads)
     v = repeat(v, num_heads)
-    weights = scale(_matmul(m, q, k, scores))
+    weights = scale(matmul(m, q, k, scores))
     if softcap:
         weights = scale(weights)
         weights = from_output(weights, "tanh")
@@ -57,7 +57,8 @@ def _eager(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dro
         weights = add_broadcast(weights, mask)
     weights = cast(softmax(cast(weights, "fp32")), dtype)
     weights = dropout(weights, dropout_p)
-    out = _matmul(m, weights, v, (batch, num_heads, length, v.shape[-1]))
+    out = matmul(m, weights, v, (batch, num_heads, length, v.shape[-1]))
+    m.held.append(weights)  # returned beside the result, and kept under a name that nobody reads
     return contiguous_rows(out)
 
 
@@ -69,7 +70,7 @@ def contiguous_rows(out: Tensor) -> Tensor:
     return record("clone", shape, dtype, (out,), lambda g: (view(g, shape, False),), heads_first=False)
 
 
-def _matmul(m: Modules, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Tensor:
+def matmul(m: Modules, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Tensor:
     a, b = _lowered(m, a), _lowered(m, b)
     return bmm(_batched(a), _batched(b), shape)
 

@@ -77,15 +77,6 @@ def experts(
     count, copies = c.num_experts, tokens * c.num_experts_per_tok
     width = c.moe_intermediate_size if width is None else width
 
-    def product(part: str, x: Tensor, out: int) -> Tensor:
-        inner = x.shape[1]
-        weight = m.weight(f"{name}.{part}", (count, inner, out) if transposed else (count, out, inner), "expert")
-        offset = None
-        if bias:
-            offset = gather(m.weight(f"{name}.{part}_bias", (count, out), "expert"), (copies, out), sorted_places)
-        y = grouped_mm(cast(x, weight.dtype), weight, offsets, transposed=transposed)
-        return y if offset is None else add_in_place(y, offset)
-
     sorted_places, order = empty((copies,), "i64", "sort"), empty((copies,), "i64", "sort")
     source = empty((copies,), "i64", "floor_divide")
     copied = gather(x, (copies, hidden), source)
@@ -94,17 +85,28 @@ def experts(
     lowered_places = empty((copies,), "i32", "_to_copy")
     tokens_per_expert = empty((count,), "i32", "histc")
     offsets = empty((count,), "i32", "cumsum")
-    y = product("gate_up_proj", copied, 2 * width)
+    y, biases = _product(m, f"{name}.gate_up_proj", copied, 2 * width, offsets, sorted_places if bias else None, transposed)
     y = gate(m, y)
-    y = product("down_proj", y, hidden)
+    y, biases = _product(m, f"{name}.down_proj", y, hidden, offsets, sorted_places if bias else None, transposed)
     out = weighted(y, reshape(sorted_weights, (copies, 1)))
     back = empty((copies,), "i64", "empty_like")
     counted = empty((copies,), "i64", "arange")
     del counted
     out = gather(out, (copies, hidden), back)
     result = cast(summed_copies(out, tokens), x.dtype)
-    del places, order, copied, lowered_places, tokens_per_expert, y  # until its frame ends, it holds them all
+    del places, order, copied, lowered_places, tokens_per_expert, y, biases  # until its frame ends, it holds them all
     return result
+
+
+def _product(
+    m: Modules, name: str, x: Tensor, out: int, offsets: Tensor, places: Tensor | None, transposed: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Each group of copies times its expert, plus the expert's bias for each copy if there are `places` to look it up."""
+    count, inner = m.c.num_experts, x.shape[1]
+    weight = m.weight(name, (count, inner, out) if transposed else (count, out, inner), "expert")
+    biases = None if places is None else gather(m.weight(f"{name}_bias", (count, out), "expert"), (x.shape[0], out), places)
+    y = grouped_mm(cast(x, weight.dtype), weight, offsets, transposed=transposed)
+    return y if biases is None else add_in_place(y, biases), biases
 
 
 def chosen(config: Config, *names: str, default: int | None = None, per_token: Sequence[str] = ("num_experts_per_tok",), top: int) -> tuple[int, int]:

@@ -37,12 +37,14 @@ def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
     return m.linear("self_attn.o_proj", out, c.hidden_size, c.output_bias)
 
 
-def mlp(m: Modules, x: Tensor) -> Tensor:
-    """Gated feed-forward."""
+def mlp(m: Modules, x: Tensor, name: str = "mlp", width: int | None = None) -> Tensor:
+    """Gated feed-forward, as wide as the config's unless `width` says otherwise."""
     c = m.c
-    gate = activated(m, m.linear("mlp.gate_proj", x, c.intermediate_size, c.mlp_bias), c.hidden_act)
-    up = m.linear("mlp.up_proj", x, c.intermediate_size, c.mlp_bias)
-    return m.linear("mlp.down_proj", mul(gate, up), c.hidden_size, c.mlp_bias)
+    width = c.intermediate_size if width is None else width
+    gate = activated(m, m.linear(f"{name}.gate_proj", x, width, c.mlp_bias), c.hidden_act)
+    product = mul(gate, m.linear(f"{name}.up_proj", x, width, c.mlp_bias))
+    del gate
+    return m.linear(f"{name}.down_proj", product, c.hidden_size, c.mlp_bias)
 
 
 def dims(config: Config) -> Dims:

@@ -32,7 +32,8 @@ class Modules:
         self.roles: dict[tuple[int | None, str], tuple[str, Role]] = {}
         self.blocks: list[tuple[int, str]] = []
         self.casts: dict[int, Tensor] = {}
-        self.closures: list[Any] = []
+        self.held: list[Any] = []
+        """What the block's Python frame keeps alive until it returns."""
 
     # -- weights ---------------------------------------------------------------------------------------------------------
 
@@ -153,7 +154,10 @@ class Modules:
         active.ledger.begin("head", None)
 
     def _run(self, block: Callable[..., Tensor], x: Tensor, *context: Any) -> Tensor:
-        return block(self, x, *context)
+        try:
+            return block(self, x, *context)
+        finally:
+            self.held.clear()
 
     def _checkpointed(self, block: Callable[..., Tensor], x: Tensor, *context: Any) -> Tensor:
         index, prefix = self.block, self.prefix
@@ -167,6 +171,7 @@ class Modules:
             try:
                 block(self, source, *context)
             finally:
+                self.held.clear()
                 self.block, self.prefix, self.casts = before
 
         checkpoint = Checkpoint(again)
@@ -176,6 +181,7 @@ class Modules:
             return block(self, x, *context)
         finally:
             mode.checkpoint = None
+            self.held.clear()
 
     def inventory(self, represented: dict[int, int]) -> tuple[Parameter, ...]:
         """Every parameter asked for; `represented` says how many layers each block that ran stands for."""

@@ -8,19 +8,16 @@ from calc.autograd.tensor import Shape, Tensor
 from calc.model.modules import Modules
 
 
-def _normalized(x: Tensor) -> Tensor:
-    """x in fp32 times the reciprocal root of its mean square."""
-    variance = mean(square(x))
-    return mul(x, rsqrt(add_constant(variance)))
-
-
 def rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
     """weight * normalised(x).to(dtype), as in Llama."""
     dtype = x.dtype
     weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
     x = cast(x, "fp32")
-    x = _normalized(x)
-    return mul(weight, cast(x, dtype))
+    variance = mean(square(x))
+    x = mul(x, rsqrt(add_constant(variance)))
+    y = mul(weight, cast(x, dtype))
+    del variance  # a name of the frame, as in the original
+    return y
 
 
 def wide_rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
@@ -28,15 +25,19 @@ def wide_rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
     dtype = x.dtype
     weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
     x = cast(x, "fp32")
-    x = _normalized(x)
-    return cast(mul(weight, x), dtype)
+    variance = mean(square(x))
+    x = mul(x, rsqrt(add_constant(variance)))
+    y = cast(mul(weight, x), dtype)
+    del variance
+    return y
 
 
 def gemma_rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
     """normalised(x) * (1 + weight) in fp32, then cast, as in Gemma."""
     weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
     dtype = x.dtype
-    y = _normalized(cast(x, "fp32"))
+    x = cast(x, "fp32")
+    y = mul(x, rsqrt(add_constant(mean(square(x)))))
     y = mul(y, add_constant(cast(weight, "fp32")))
     return cast(y, dtype)
 

@@ -8,7 +8,6 @@ from typing import Any
 from calc.autograd.elementwise import add, from_output, mul
 from calc.autograd.tensor import Tensor
 from calc.model import llama, qwen3
-from calc.model.activations import activated
 from calc.model.config import Config
 from calc.model.decoder import decoder, layer_kinds, pre_norm, sizes, window
 from calc.model.experts import MixtureDims, chosen, experts, router
@@ -30,10 +29,7 @@ def qwen2_block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation)
 def qwen2_mixture(m: Modules, x: Tensor) -> Tensor:
     """The shared expert, the router and its experts, and a gate on the shared one."""
     c = m.c
-    gate = activated(m, m.linear("mlp.shared_expert.gate_proj", x, c.shared_intermediate_size), c.hidden_act)
-    up = m.linear("mlp.shared_expert.up_proj", x, c.shared_intermediate_size)
-    shared = m.linear("mlp.shared_expert.down_proj", mul(gate, up), c.hidden_size)
-    del gate, up
+    shared = llama.mlp(m, x, "mlp.shared_expert", c.shared_intermediate_size)
     routed = router(m, "mlp.gate", x)
     y = experts(m, "mlp.experts", x, routed)
     shared = mul(from_output(m.linear("mlp.shared_expert_gate", x, 1), "sigmoid"), shared)

@@ -28,16 +28,16 @@ def position_ids(m: Modules) -> Tensor:
     return shifted
 
 
-def rotation(m: Modules, dtype: str, head_dim: int, ids: Tensor | None = None) -> Rotation:
-    """The rotation of each position of the sequence."""
+def rotation(m: Modules, dtype: str, head_dim: int, ids: Tensor | None = None, *, doubled: bool = True) -> Rotation:
+    """The rotation of each position of the sequence; `doubled` if each frequency stands in it twice."""
     ids = position_ids(m) if ids is None else ids
     positions = cast(ids, "fp32")
     frequencies = empty((m.length, head_dim // 2), "fp32", "mul")
     del positions
-    _table = empty((m.length, head_dim), "fp32", "cat")
+    table = empty((m.length, head_dim), "fp32", "cat") if doubled else frequencies
     del frequencies
-    cos = scale(empty((m.length, head_dim), "fp32", "cos"))
-    sin = scale(empty((m.length, head_dim), "fp32", "sin"))
+    cos = scale(empty(table.shape, "fp32", "cos"))
+    sin = scale(empty(table.shape, "fp32", "sin"))
     return Rotation(cast(cos, dtype), cast(sin, dtype), ids)
 
 
