@@ -85,9 +85,11 @@ def experts(
     lowered_places = empty((copies,), "i32", "_to_copy")
     tokens_per_expert = empty((count,), "i32", "histc")
     offsets = empty((count,), "i32", "cumsum")
-    y, biases = _product(m, f"{name}.gate_up_proj", copied, 2 * width, offsets, sorted_places if bias else None, transposed)
+    biases = _biases(m, f"{name}.gate_up_proj_bias", 2 * width, sorted_places) if bias else None
+    y = _product(m, f"{name}.gate_up_proj", copied, 2 * width, offsets, biases, transposed)
     y = gate(m, y)
-    y, biases = _product(m, f"{name}.down_proj", y, hidden, offsets, sorted_places if bias else None, transposed)
+    biases = _biases(m, f"{name}.down_proj_bias", hidden, sorted_places) if bias else None
+    y = _product(m, f"{name}.down_proj", y, hidden, offsets, biases, transposed)
     out = weighted(y, reshape(sorted_weights, (copies, 1)))
     back = empty((copies,), "i64", "empty_like")
     counted = empty((copies,), "i64", "arange")
@@ -98,15 +100,17 @@ def experts(
     return result
 
 
-def _product(
-    m: Modules, name: str, x: Tensor, out: int, offsets: Tensor, places: Tensor | None, transposed: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Each group of copies times its expert, plus the expert's bias for each copy if there are `places` to look it up."""
+def _biases(m: Modules, name: str, width: int, places: Tensor) -> Tensor:
+    """Each copy's expert's bias."""
+    return gather(m.weight(name, (m.c.num_experts, width), "expert"), (places.shape[0], width), places)
+
+
+def _product(m: Modules, name: str, x: Tensor, out: int, offsets: Tensor, biases: Tensor | None, transposed: bool) -> Tensor:
+    """Each group of copies times its expert, plus the biases if there are any."""
     count, inner = m.c.num_experts, x.shape[1]
     weight = m.weight(name, (count, inner, out) if transposed else (count, out, inner), "expert")
-    biases = None if places is None else gather(m.weight(f"{name}_bias", (count, out), "expert"), (x.shape[0], out), places)
     y = grouped_mm(cast(x, weight.dtype), weight, offsets, transposed=transposed)
-    return y if biases is None else add_in_place(y, biases), biases
+    return y if biases is None else add_in_place(y, biases)
 
 
 def chosen(config: Config, *names: str, default: int | None = None, per_token: Sequence[str] = ("num_experts_per_tok",), top: int) -> tuple[int, int]:
