@@ -195,4 +195,8 @@ SOURCES = Table(
     Source("flash-attention-2", "FlashAttention-2: the backward pass recomputes scores", "https://arxiv.org/abs/2307.08691", "2023"),
     Source("mercatus", "mercatus-ai.com: GPU prices", "https://mercatus-ai.com", "snapshot of May 2026, third party"),
     Source("deploybase", "deploybase.ai: RunPod prices", "https://deploybase.ai", "snapshot of 2026-03-10, third party"),
+    Source("deepspeed-fp16-optimizer", "DeepSpeed: FP16_Optimizer.step",
+           "https://github.com/deepspeedai/DeepSpeed/blob/master/deepspeed/runtime/fp16/fused_optimizer.py", "read at 051b9c8"),
+    Source("zero", "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", "https://arxiv.org/abs/1910.02054",
+           "section 3.1: fp32 copy of the parameters beside 16-bit ones"),
 )

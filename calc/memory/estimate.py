@@ -32,6 +32,7 @@ from calc.memory.recipes import PRECISIONS, recipe
 from calc.memory.weights import (
     adapter_lines,
     buffer_lines,
+    flattening_line,
     gradient_line,
     master_lines,
     rounding_line,
@@ -175,6 +176,8 @@ def standing(
     lines = (*weights, *masters, *buffers, *optimizer_states.lines(states), *rounding)
     gradients = () if optimizer.frees_gradients else (gradient_line(parameters),)
     scratch = (temporary.line,) if temporary.during == "optimizer step" and temporary.bytes else ()
+    if precision.master:  # larger than any optimizer's own temporaries, which come when the flat copy alone is left
+        scratch = (flattening_line(optimizer_step.parameter_groups(optimizer, optimized, states.settings)),)
     return Standing(
         lines=lines,
         loaded=(*weights, *buffers[:1]),

@@ -108,6 +108,15 @@ def master_lines(parameters: Sequence[Parameter]) -> tuple[Line, ...]:
     )  # fmt: skip
 
 
+def flattening_line(groups: Sequence[Sequence[Parameter]]) -> Line:
+    """What the step of a 16-bit optimizer with a master copy makes of the gradients: fp32 copies of a group's, and then one flat copy."""
+    largest = max((sum(p.numel * p.count for p in group if p.trainable) for group in groups), default=0)
+    return Line(
+        "temporaries", "fp32 copies of the gradients, single and flat", Bytes(8 * largest), "modelled", "P_g·(4 + 4)", f"{largest:,}·(4 + 4)",
+        "deepspeed-fp16-optimizer", "Made for one parameter group at a time, while the 16-bit gradients are still there.",
+    )  # fmt: skip
+
+
 def gradient_line(parameters: Sequence[Parameter]) -> Line:
     """Gradients of everything that is trained, in the dtype of the weight."""
     trained: dict[str, int] = {}
