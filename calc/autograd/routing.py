@@ -52,27 +52,40 @@ def gather(x: Tensor, shape: Shape, places: Tensor) -> Tensor:
     return record("index", shape, dtype, (x,), backward, (places.storage,))
 
 
-def normalized_in_place(x: Tensor) -> Tensor:
-    """x /= x.sum(-1, keepdim=True): autograd keeps the values as they were, and the sums."""
-    shape, dtype, needs = x.shape, x.dtype, x.requires_grad
-    rows = (*shape[:-1], 1)
-    before = x
-    sums = record("sum", rows, dtype, (x,), lambda g: (view(g, shape),))
-    if not needs:
-        return record("div_", shape, dtype, (x, sums), lambda g: (None, None), result=x.storage)
-    kept = empty(shape, dtype, "clone")
+def masked_fill(x: Tensor, mask: Tensor) -> Tensor:
+    """A number where the mask is set: saves the mask."""
+    shape, dtype = x.shape, x.dtype
+    return record("masked_fill", shape, dtype, (x,), lambda g: (empty(shape, dtype, "masked_fill"),), (mask.storage,))
+
+
+def total(x: Tensor) -> Tensor:
+    """The sum of each row, kept as an axis of one: its backward is a view."""
+    shape = x.shape
+    return record("sum", (*shape[:-1], 1), x.dtype, (x,), lambda g: (view(g, shape),))
+
+
+def divided_in_place(x: Tensor, divisor: Tensor) -> Tensor:
+    """x /= divisor (rows, 1): autograd keeps the values as they were, and the divisor."""
+    shape, rows, dtype = x.shape, divisor.shape, x.dtype
+    kept = (empty(shape, dtype, "clone").storage, divisor.storage) if x.requires_grad else ()
 
     def backward(g: Tensor) -> tuple[Tensor, Tensor]:
         first = empty(shape, dtype, "div")
         second = empty(shape, dtype, "div")
         third = empty(shape, dtype, "neg")
-        by_sums = empty(shape, dtype, "mul")
+        by_divisor = empty(shape, dtype, "mul")
         del first, second, third
         by_x = empty(shape, dtype, "div")
         reduced = empty(rows, dtype, "sum")
+        del by_divisor
         return by_x, reduced
 
-    return record("div_", shape, dtype, (before, sums), backward, (kept.storage, sums.storage), result=x.storage)
+    return record("div_", shape, dtype, (x, divisor), backward, kept, result=x.storage)
+
+
+def normalized_in_place(x: Tensor) -> Tensor:
+    """x /= x.sum(-1, keepdim=True)."""
+    return divided_in_place(x, total(x))
 
 
 def weighted(x: Tensor, weights: Tensor) -> Tensor:

@@ -125,7 +125,7 @@ def decoder(
     dropped: float = 0.0,
     rotary_dim: int | None = None,
     rotary_dtype: str | None = None,
-    doubled: bool = True,
+    angles: Callable[[Modules, str, int], Rotation] = rotation,
 ) -> Tensor:
     """Embeddings, the layers, the last norm: token ids (rows,) to hidden states (rows, hidden_size).
 
@@ -135,7 +135,7 @@ def decoder(
     scaled: its embedding module multiplies what it looks up; `embed` is what the model itself does to the embeddings, and
         `dropped` the dropout that it puts on them.
     rotary_dim, rotary_dtype: of cos and sin, if not the head's size and the dtype of the hidden states.
-    doubled: each frequency stands in cos and sin twice.
+    angles: makes cos and sin from the dtype and size.
     """
     c = m.c
     x = m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size, scaled=scaled)
@@ -144,7 +144,7 @@ def decoder(
     inputs_embeds = x
     x = dropout(x, dropped)
     mask = masks(m, x.dtype, masked)
-    positions = rotation(m, rotary_dtype or x.dtype, c.head_dim if rotary_dim is None else rotary_dim, doubled=doubled)
+    positions = angles(m, rotary_dtype or x.dtype, c.head_dim if rotary_dim is None else rotary_dim)
     for layer, kind in zip(m.layers("model.layers", c.kinds), c.kinds, strict=True):
         mask_kind, _, word = kind.partition(" ")
         x = layer(others[word] if word and others else block, x, mask[mask_kind], positions)

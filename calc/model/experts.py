@@ -34,6 +34,9 @@ class MixtureDims(Dims):
     """Width of the experts that every token passes, together; 0 for none."""
     norm_topk_prob: bool = True
     """Whether the weights of the chosen experts are made to sum to one."""
+    n_group: int = 0
+    """Groups of experts, of which a token may use the best `topk_group`; 0 for none."""
+    topk_group: int = 0
     head_bias: bool = False
     """Bias of the head."""
     clip_qkv: bool = False
@@ -113,10 +116,12 @@ def _product(m: Modules, name: str, x: Tensor, out: int, offsets: Tensor, biases
     return y if biases is None else add_in_place(y, biases)
 
 
-def chosen(config: Config, *names: str, default: int | None = None, per_token: Sequence[str] = ("num_experts_per_tok",), top: int) -> tuple[int, int]:
-    """How many experts a layer has, and how many of them a token passes."""
+def chosen(
+    config: Config, *names: str, default: int, top: int | None = None, per_token: Sequence[str] = ("num_experts_per_tok",)
+) -> tuple[int, int]:
+    """How many experts a layer has, and how many of them a token passes: `default` and `top` are the class's own."""
     experts = config.integer(*names, default=default, high=65536)
-    k = config.integer(*per_token, default=top, high=65536)
+    k = config.integer(*per_token, high=65536) if top is None else config.integer(*per_token, default=top, high=65536)
     if k > experts:
         raise ConfigError(per_token[0], f"should not exceed {names[0]} ({experts}), not {k}")
     return experts, k

@@ -3,6 +3,8 @@ transformers 5.24.0 models/gpt_oss/modeling_gpt_oss.py."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from calc.autograd.elementwise import add, add_broadcast, add_constant, cast, clamp, dropout, from_output, mul, scale, softmax, sub, sub_broadcast
 from calc.autograd.routing import maximum, topk
 from calc.autograd.shapes import cat, expand, part, repeat, rows, split as split_last
@@ -14,12 +16,12 @@ from calc.model.experts import MixtureDims, chosen, experts
 from calc.model.family import Dims, Family
 from calc.model.modules import Modules
 from calc.model.norms import wide_rms_norm
-from calc.model.rotary import Rotation
+from calc.model.rotary import Rotation, rotation
 
 
 def body(m: Modules, ids: Tensor) -> Tensor:
     """Token ids (rows,) to hidden states (rows, hidden_size)."""
-    return decoder(m, ids, block, masked=("full", "sliding"), norm=wide_rms_norm, doubled=False)
+    return decoder(m, ids, block, masked=("full", "sliding"), norm=wide_rms_norm, angles=partial(rotation, doubled=False))
 
 
 def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
