@@ -128,6 +128,25 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
     return record("mul", shape, dtype, (a, b), backward, saved, heads_first=a_first if a_full else b.heads_first)
 
 
+def complex_mul(x: Tensor, numbers: Tensor) -> Tensor:
+    """x, seen as complex pairs, times complex numbers without a gradient, seen as reals again: saves the numbers.
+
+    The backward lays a gradient out pair by pair if several heads share its memory, and copies the numbers to conjugate them.
+    """
+    shape, dtype, turned, pairs_lie = x.shape, x.dtype, numbers.shape, x.shape[1] == 1
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        conjugate = empty(turned, dtype, "conj")
+        result = empty(shape, dtype, "mul")
+        del conjugate
+        return (result,)
+
+    product = record("mul", shape, dtype, (x,), backward, (numbers.storage,))
+    return record(
+        "view_as_real", shape, dtype, (product,), lambda g: (g if pairs_lie else empty(shape, dtype, "clone"),), result=product.storage
+    )
+
+
 def scale(x: Tensor) -> Tensor:
     """x * number: saves nothing."""
     shape, dtype, first = x.shape, x.dtype, x.heads_first

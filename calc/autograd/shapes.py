@@ -54,6 +54,20 @@ def expand(x: Tensor, shape: Shape) -> Tensor:
     return record("expand", shape, dtype, (x,), lambda g: (empty(before, dtype, "sum"),), result=x.storage)
 
 
+def copy_into(whole: Tensor, piece: Tensor) -> Tensor:
+    """whole[..., a:b].copy_(piece): the backward copies the whole gradient and the piece's."""
+    shape, piece_shape, dtype, needs, needs_piece = whole.shape, piece.shape, whole.dtype, whole.requires_grad, piece.requires_grad
+
+    def backward(g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        rest = empty(shape, dtype, "new_empty_strided", True)
+        taken = empty(piece_shape, dtype, "clone", True)
+        zeros = empty(piece_shape, dtype, "zeros_like") if needs else None
+        del zeros
+        return rest if needs else None, taken if needs_piece else None
+
+    return record("copy_", shape, dtype, (whole, piece), backward, result=whole.storage, heads_first=whole.heads_first)
+
+
 def split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
     """chunk and split along the last axis: views; the backward joins the gradients of all, zeros where a piece was not used."""
     return _pieces(x, [(*x.shape[:-1], width) for width in widths])
@@ -102,3 +116,9 @@ def repeat(x: Tensor, num_heads: int) -> Tensor:
     return record(
         "clone", (batch, num_heads, length, head_dim), dtype, (x,), lambda g: (empty(before, dtype, "sum", True),), heads_first=True
     )
+
+
+def picked(x: Tensor) -> Tensor:
+    """Some rows of x, at worst all: a copy; the backward fills a whole tensor of zeros."""
+    shape, dtype = x.shape, x.dtype
+    return record("index", shape, dtype, (x,), lambda g: (empty(shape, dtype, "index backward"),))
