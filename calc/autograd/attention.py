@@ -5,23 +5,33 @@ from __future__ import annotations
 from calc.autograd.tensor import Tensor, empty, record
 
 
-def flash(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The flash kernel: saves q, k, v, its result, a log-sum-exp in fp32 per head and token, and a seed and offset of 24 bytes.
+def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1), scratch: bool = False) -> Tensor:
+    """The flash kernel: saves q, k, v, its result, a log-sum-exp in fp32 per head and token, and a seed and offset in tensors of that many `words`.
 
-    Its result lies in memory as q does.
+    Its result lies in memory as q does. `scratch` counts what the backward allocates for its own length (flash_api.cpp, mha_bwd): q's gradient
+    in fp32 with tokens padded to 128, a row sum, and the gradients of grouped keys and values for every query head.
     """
-    batch, heads, length, _ = q.shape
+    batch, heads, length, width = q.shape
     layouts, dtype = [(t.shape, t.heads_first) for t in (q, k, v)], q.dtype
     needs = (q.requires_grad, k.requires_grad, v.requires_grad)
+    grouped = k.shape[1] != heads
 
     def backward(g: Tensor) -> tuple[Tensor | None, ...]:
         made = [empty(s, dtype, "flash attention backward", first) for s, first in layouts]
+        if scratch:
+            padded = -(-length // 128) * 128
+            held = [
+                empty((batch, heads, padded), "fp32", "flash row sums"),
+                empty((batch, heads, padded, -(-width // 32) * 32), "fp32", "flash gradient of q"),
+            ]
+            if grouped:
+                held += [empty((batch, heads, length, width), dtype, "flash gradients of every head") for _ in "kv"]
+            del held
         return tuple(m if n else None for m, n in zip(made, needs, strict=True))
 
     return record(
         "flash attention", (batch, heads, length, v.shape[-1]), dtype, (q, k, v), backward, (q.storage, k.storage, v.storage), saves_output=True,
-        heads_first=q.heads_first,
-        extra=(((batch, heads, length), "fp32", "log-sum-exp"), ((2,), "i64", "seed"), ((1,), "i64", "offset")),
+        heads_first=q.heads_first, extra=(((batch, heads, length), "fp32", "log-sum-exp"), *[((n,), "i64", "seed and offset") for n in words]),
     )  # fmt: skip
 
 

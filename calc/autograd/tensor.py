@@ -80,6 +80,7 @@ class Node:
         "scope",
         "sequence",
         "slots",
+        "takes_saved",
         "waiting",
         "wants",
     )
@@ -103,6 +104,7 @@ class Node:
         self.saved: tuple[Storage, ...] = ()
         self.checkpoint: Checkpoint | None = None
         self.slots = (0, 0)
+        self.takes_saved = False
         self.grads: list[Tensor | None] = [None] * outputs
         self.waiting = 0
 
@@ -170,12 +172,14 @@ def record(
     result: Storage | None = None,
     extra: Sequence[tuple[Shape, str, str]] = (),
     pinned: Sequence[Storage] = (),
+    takes_saved: bool = False,
 ) -> Tensor:
     """The result of an operation.
 
     `saved` are the inputs that its derivative keeps, noted before it runs; `saves_output` says that it keeps its result too;
     `extra` are further results (log-sum-exp, mask, seed) that only the derivative uses. `result` is given by operations that write
-    into an existing storage; `pinned` is what a function keeps on itself, where no checkpoint reaches it.
+    into an existing storage; `pinned` is what a function keeps on itself, where no checkpoint reaches it. With `takes_saved` the backward
+    is handed what was saved, to write over it.
     """
     mode = recording_mode
     tracked = mode.enabled and any([t.requires_grad for t in inputs])
@@ -198,6 +202,7 @@ def record(
             mode.recompute.keep(late)
             return y
         y.node = node
+        node.takes_saved = takes_saved
         if mode.checkpoint is not None:
             end = mode.checkpoint.promise(len(late)) + len(late)
             if end > start:
@@ -268,8 +273,13 @@ def accumulate_into(target: Node | Accumulate, slot: int, gradient: Tensor) -> N
         target.grads[slot] = empty(waiting.shape, waiting.dtype, "gradient sum", waiting.heads_first)
 
 
-def backward(loss: Tensor, *, on_block: Callable[[int | None], None] | None = None) -> None:
-    """Run the graph backwards in PyTorch's order: of the nodes that are ready, the one recorded last runs first."""
+def backward(
+    loss: Tensor, gradient: Tensor | None = None, *, on_block: Callable[[int | None], None] | None = None
+) -> None:
+    """Run the graph backwards in PyTorch's order: of the nodes that are ready, the one recorded last runs first.
+
+    `gradient` is that of `loss`, by default a one.
+    """
     root = loss.node
     assert root is not None
     seen, stack = {id(root)}, [root]
@@ -284,7 +294,9 @@ def backward(loss: Tensor, *, on_block: Callable[[int | None], None] | None = No
                 stack.append(target)  # type: ignore[arg-type]
     del seen, stack
     ledger = active.ledger
-    one = root.grads[0] = empty((1,), loss.dtype, "ones_like")
+    if gradient is None:
+        gradient = empty((1,), loss.dtype, "ones_like")
+    root.grads[loss.slot] = gradient
     tie = count()
     ready: list[tuple[int, int, Any]] = [(-root.sequence, next(tie), root)]
     block = root.block
@@ -302,32 +314,36 @@ def backward(loss: Tensor, *, on_block: Callable[[int | None], None] | None = No
         incoming, node.grads = node.grads, []
         function, edges = node.backward, node.edges
         node.backward = None
+        taken: Any = None
         if node.checkpoint is not None:
-            taken: Any = node.checkpoint.saved(node.slots)
-        outgoing = list(function(*incoming))
+            taken = node.checkpoint.saved(node.slots)
+        if node.takes_saved:
+            outgoing = list(function(taken or node.saved, *incoming))
+        else:
+            outgoing = list(function(*incoming))
         taken = None
         for k, want in enumerate(node.wants):
-            gradient = outgoing[k]
-            if gradient is not None and gradient.dtype != want and edges[k] is not None:
-                outgoing[k] = empty(gradient.shape, want, "gradient cast", gradient.heads_first)
-        gradient = None
+            made = outgoing[k]
+            if made is not None and made.dtype != want and edges[k] is not None:
+                outgoing[k] = empty(made.shape, want, "gradient cast", made.heads_first)
+        made = None
         incoming = None
         node.saved, node.checkpoint = (), None
         for k, edge in enumerate(edges):
-            gradient, outgoing[k] = outgoing[k], None
+            made, outgoing[k] = outgoing[k], None
             if edge is None:
-                gradient = None
+                made = None
                 continue
             target, slot = edge
-            if gradient is not None:
+            if made is not None:
                 if target.grads[slot] is None:
-                    target.grads[slot] = gradient
+                    target.grads[slot] = made
                 else:
-                    accumulate_into(target, slot, gradient)
-            gradient = None
+                    accumulate_into(target, slot, made)
+            made = None
             target.waiting -= 1
             if not target.waiting:
                 heapq.heappush(ready, (-target.sequence, next(tie), target))
         node.edges = []
         del node, edges, function
-    del one
+    del gradient

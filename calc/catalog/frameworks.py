@@ -7,6 +7,10 @@ from typing import Literal
 
 from calc.catalog.table import Table
 
+Logits = Literal["upcast by the model", "shifted and copied", "padded labels"]
+"""How whole logits meet the labels that lie one token ahead: the model upcasts them and copies all but each sequence's last (up to 4.45); the
+loss does both, while the model still holds its own (4.46 to 4.49); or the labels move instead (from 4.50)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Framework:
@@ -15,27 +19,30 @@ class Framework:
     id: str
     label: str
     default_optimizer: str
-    loss_layout: Literal["padded labels", "shifted logits", "chunked head"]
-    """How labels meet logits: labels shifted and padded (logits whole), logits sliced and copied, or head and loss in pieces."""
+    logits: Logits
     source: str
     gqa_in_sdpa: bool = True
-    """sdpa gets grouped key heads as they are (from 4.53 on); before, they were repeated first."""
+    """sdpa gets grouped key heads as they are; before, they were repeated first."""
     reentrant_checkpointing: bool = False
-    """Gradient checkpointing's default kind was the reentrant one before 5.0."""
+    """Gradient checkpointing is of the older kind: the whole block runs again, and its graph is run backwards inside the outer one."""
+    chunked_loss: bool = True
+    """The trainer on top (TRL) can compute head and loss in tiles."""
+    keeps_outputs: bool = False
+    """The logits that the model returned are held through backward and step, as in a loop that keeps `outputs` under a name."""
 
 
 FRAMEWORKS = Table(
     "framework",
     Framework("transformers-5.24", "transformers 5.24", "adamw_torch_fused", "padded labels", "transformers"),
     Framework("transformers-5.14", "transformers 5.14", "adamw_torch_fused", "padded labels", "transformers"),
-    Framework(
-        "transformers-4.57",
-        "transformers 4.57",
-        "adamw_torch_fused",
-        "padded labels",
-        "transformers",
-        reentrant_checkpointing=True,
-    ),
-    Framework("transformers-4.51", "transformers 4.51", "adamw_torch", "padded labels", "transformers", False, True),
-    Framework("transformers-4.44", "transformers 4.44", "adamw_torch", "shifted logits", "transformers", False, True),
-)
+    Framework("transformers-4.57", "transformers 4.57", "adamw_torch_fused", "padded labels", "transformers",
+              reentrant_checkpointing=True, chunked_loss=False),
+    Framework("transformers-4.51", "transformers 4.51", "adamw_torch", "padded labels", "transformers",
+              gqa_in_sdpa=False, reentrant_checkpointing=True, chunked_loss=False),
+    Framework("transformers-4.48", "transformers 4.48", "adamw_torch", "shifted and copied", "transformers",
+              gqa_in_sdpa=False, reentrant_checkpointing=True, chunked_loss=False),
+    Framework("transformers-4.44", "transformers 4.44", "adamw_torch", "upcast by the model", "transformers",
+              gqa_in_sdpa=False, reentrant_checkpointing=True, chunked_loss=False),
+    Framework("own-loop", "a loop of one's own on transformers 5", "adamw_torch", "padded labels", "transformers",
+              keeps_outputs=True),
+)  # fmt: skip

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
+from calc.catalog.kernels import KERNELS
 from calc.catalog.optimizers import OPTIMIZERS
 from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
 from calc.memory.recipes import PRECISIONS, flash_runs
 from calc.model.family import Architecture
-from calc.scenario import FullFineTuning, QLora, Scenario
+from calc.scenario import FullFineTuning, Plan, QLora, Scenario
 
 
 class Refused(ValueError):
@@ -130,9 +131,35 @@ def _refuse(scenario: Scenario, model: Architecture, gpu: Gpu) -> None:
             "a master copy is not kept for adapters; choose bf16 or bf16-autocast.",
             "plan.precision",
         )
-    if FRAMEWORKS[plan.framework].loss_layout == "chunked head" and plan.loss == "eager":
-        raise Refused(
-            "loss_of_framework", "this framework computes head and loss in pieces; choose loss chunked.", "plan.loss"
-        )
+    _refuse_kernels(plan, model)
     if not gpu.capacity:
         raise Refused("no_capacity", f"{gpu.name} has no known capacity.", "hardware.gpu")
+
+
+def _refuse_kernels(plan: Plan, model: Architecture) -> None:
+    """Fused kernels know some architectures only, and not every version computes every loss."""
+    if plan.kernels not in KERNELS:
+        raise Refused(
+            "kernels_not_modelled",
+            f"{plan.kernels} replaces the whole forward pass, which is not modelled yet; the nearest kernels are liger's.",
+            "plan.kernels",
+        )
+    row = KERNELS[plan.kernels]
+    if row.model_types is not None and model.model_type not in row.model_types:
+        raise Refused(
+            "kernels_unknown_model",
+            f"{row.label} kernels are modelled for {', '.join(row.model_types)}, not for {model.model_type}; choose kernels eager.",
+            "plan.kernels",
+        )
+    if plan.loss == "liger" and model.model_type not in row.head_types:
+        raise Refused(
+            "fused_head_refused",
+            f"the fused head is modelled for {', '.join(row.head_types)}, not for {model.model_type}; choose loss triton.",
+            "plan.loss",
+        )
+    if plan.loss == "chunked" and not FRAMEWORKS[plan.framework].chunked_loss:
+        raise Refused(
+            "no_chunked_loss",
+            f"the trainers on {FRAMEWORKS[plan.framework].label} have no chunked loss; choose loss liger.",
+            "plan.loss",
+        )

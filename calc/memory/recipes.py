@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
+from calc.catalog.kernels import KERNELS
 from calc.catalog.table import Table
 from calc.model.recipe import Adapters, QuantizedBase, Recipe
 from calc.scenario import FullFineTuning, Plan, QLora
@@ -75,8 +76,10 @@ def recipe(plan: Plan, gpu: Gpu) -> Recipe:
         flash=flash_runs(gpu),
         few_key_heads=framework.gqa_in_sdpa,
         loss=plan.loss,
-        loss_layout=framework.loss_layout,
-        kernels=plan.kernels,
+        logits=framework.logits,
+        keeps_outputs=framework.keeps_outputs,
+        kernels=KERNELS[plan.kernels],
+        scratch=True,
         checkpointing=plan.gradient_checkpointing,
         reentrant=framework.reentrant_checkpointing,
         padded=plan.padded,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from calc.autograd import fused
 from calc.autograd.elementwise import activation, add, add_constant, cast, from_output, mul, scale, square
 from calc.autograd.tensor import Tensor
 from calc.model.config import Config, ConfigError
@@ -68,6 +69,14 @@ ACTIVATIONS: Mapping[str, Activation] = {
 def activated(m: Modules, x: Tensor, name: str) -> Tensor:
     """x after the activation of that name."""
     return ACTIVATIONS[name](m, x)
+
+
+def gated(m: Modules, gate: Tensor, up: Callable[[], Tensor], name: str) -> Tensor:
+    """activation(gate) times what `up` makes: the gate is activated first, unless a kernel does both at once."""
+    if name in m.recipe.kernels.gated:
+        return fused.gated(gate, up(), name)
+    gate = activated(m, gate, name)
+    return mul(gate, up())
 
 
 def activation_name(config: Config, *fields: str, default: str) -> str:

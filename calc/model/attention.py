@@ -5,7 +5,7 @@ from __future__ import annotations
 from calc.autograd import attention as kernels
 from calc.autograd.elementwise import add_broadcast, cast, dropout, from_output, scale, softmax
 from calc.autograd.linear import bmm
-from calc.autograd.shapes import contiguous, heads, repeat, rows
+from calc.autograd.shapes import contiguous, heads, picked, repeat, rows
 from calc.autograd.tensor import Tensor, empty, view
 from calc.model.modules import Modules
 
@@ -29,11 +29,13 @@ def causal_mask(m: Modules, dtype: str, *, windowed: bool = False) -> Tensor | N
 
 def attention(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, dropout_p: float = 0.0, softcap: bool = False) -> Tensor:
     """q, k, v as (batch, heads, length, head_dim) to (rows, heads·head_dim)."""
-    batch, num_heads, length, head_dim = q.shape
+    num_heads = q.shape[1]
     if m.recipe.attention == "eager":
         out = _eager(m, q, k, v, mask, dropout_p, softcap)
-    else:
+    elif m.recipe.attention == "sdpa":
         out = _sdpa(m, q, k, v, mask)
+    else:
+        out = _flash(m, q, k, v)
     return rows(out, (m.rows, num_heads * v.shape[-1]))
 
 
@@ -80,14 +82,36 @@ def _batched(x: Tensor) -> Tensor:
     return contiguous(x) if x.shape[0] > 1 else x
 
 
+FLASH_HEAD_DIM = 256
+"""The widest head that the flash kernel takes."""
+
+
 def _sdpa(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-    """sdpa_attention_forward: without a mask the flash kernel takes few key heads as they are."""
+    """sdpa_attention_forward: without a mask, 16-bit numbers go to the flash kernel where the card has it, which takes few key heads as they are.
+
+    The memory-efficient kernel takes everything else, but not few key heads: those are repeated first, or PyTorch falls back to its own formula.
+    """
     q, k, v = _lowered(m, q), _lowered(m, k), _lowered(m, v)
-    if mask is None and q.dtype != "fp32":
-        return kernels.flash(q, k, v)
-    k = repeat(k, q.shape[1])
-    v = repeat(v, q.shape[1])
+    bare = mask is None and q.shape[-1] <= FLASH_HEAD_DIM
+    if not (bare and m.recipe.few_key_heads):
+        k = repeat(k, q.shape[1])
+        v = repeat(v, q.shape[1])
+    if bare and q.dtype != "fp32" and m.recipe.flash and q.shape[-1] == v.shape[-1]:
+        return kernels.flash(q, k, v, scratch=m.recipe.scratch)
     return kernels.efficient(q, k, v, None if mask is None else _additive(m, mask, q.dtype))
+
+
+def _flash(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """flash_attention_forward: the flash-attn package. fp32 goes down to the products' dtype; of a padded batch only the real tokens are computed, in
+    copies, at worst all of them."""
+    base = m.recipe.quantized
+    if q.dtype == "fp32":
+        to = m.recipe.autocast or (base.compute if base is not None else m.recipe.dtype)
+        q, k, v = cast(q, to), cast(k, to), cast(v, to)
+    if m.recipe.padded:
+        q, k, v = picked(q), picked(k), picked(v)
+    out = kernels.flash(q, k, v, words=(2,), scratch=m.recipe.scratch)
+    return picked(out) if m.recipe.padded else out
 
 
 def _additive(m: Modules, mask: Tensor, dtype: str) -> Tensor:

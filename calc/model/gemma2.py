@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from calc.autograd.elementwise import add, from_output, scale
 from calc.autograd.tensor import Tensor
@@ -29,7 +30,7 @@ class Gemma2Dims(Dims):
 
 def body(m: Modules, ids: Tensor) -> Tensor:
     """Token ids (rows,) to hidden states (rows, hidden_size)."""
-    return decoder(m, ids, block, masked=("full", "sliding"), norm=gemma_rms_norm, scaled=True)
+    return decoder(m, ids, block, masked=("full", "sliding"), norm=partial(gemma_rms_norm, apart=True), scaled=True)
 
 
 def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
@@ -40,14 +41,14 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 def sandwich(m: Modules, x: Tensor, attend: Callable[..., Tensor], mask: Tensor | None, positions: Rotation) -> Tensor:
     """A layer with a norm before and after each of its halves."""
     residual = x
-    x = gemma_rms_norm(m, "input_layernorm", x)
+    x = gemma_rms_norm(m, "input_layernorm", x, apart=True)
     x = attend(m, x, mask, positions)
-    x = gemma_rms_norm(m, "post_attention_layernorm", x)
+    x = gemma_rms_norm(m, "post_attention_layernorm", x, apart=True)
     x = add(residual, x)
     residual = x
-    x = gemma_rms_norm(m, "pre_feedforward_layernorm", x)
+    x = gemma_rms_norm(m, "pre_feedforward_layernorm", x, apart=True)
     x = mlp(m, x)
-    x = gemma_rms_norm(m, "post_feedforward_layernorm", x)
+    x = gemma_rms_norm(m, "post_feedforward_layernorm", x, apart=True)
     return add(residual, x)
 
 

@@ -23,7 +23,7 @@ def body(m: Modules, ids: Tensor) -> Tensor:
     positions = {kind: rotation(m, x.dtype, c.head_dim, counted) for kind in sorted(set(c.kinds))}
     for layer, kind in zip(m.layers("model.layers", c.kinds), c.kinds, strict=True):
         x = layer(block, x, mask[kind], positions[kind])
-    x = gemma_rms_norm(m, "model.norm", x)
+    x = gemma_rms_norm(m, "model.norm", x, apart=True)
     del inputs_embeds  # transformers holds them until its forward returns
     return x
 
@@ -39,8 +39,8 @@ def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
     q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), c.num_attention_heads, c.head_dim)
     k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
     v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
-    q = gemma_rms_norm(m, "self_attn.q_norm", q)
-    k = gemma_rms_norm(m, "self_attn.k_norm", k)
+    q = gemma_rms_norm(m, "self_attn.q_norm", q, apart=True)
+    k = gemma_rms_norm(m, "self_attn.k_norm", k, apart=True)
     rotated_q, rotated_k = rotated(q, positions), rotated(k, positions)
     q, k = rotated_q, rotated_k
     del rotated_q, rotated_k

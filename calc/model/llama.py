@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from calc.autograd.elementwise import mul
 from calc.autograd.tensor import Tensor
-from calc.model.activations import activated
+from calc.model.activations import gated
 from calc.model.attention import attention, split
 from calc.model.config import Config
 from calc.model.decoder import decoder, pre_norm, sizes
@@ -41,9 +40,12 @@ def mlp(m: Modules, x: Tensor, name: str = "mlp", width: int | None = None) -> T
     """Gated feed-forward, as wide as the config's unless `width` says otherwise."""
     c = m.c
     width = c.intermediate_size if width is None else width
-    gate = activated(m, m.linear(f"{name}.gate_proj", x, width, c.mlp_bias), c.hidden_act)
-    product = mul(gate, m.linear(f"{name}.up_proj", x, width, c.mlp_bias))
-    del gate
+    product = gated(
+        m,
+        m.linear(f"{name}.gate_proj", x, width, c.mlp_bias),
+        lambda: m.linear(f"{name}.up_proj", x, width, c.mlp_bias),
+        c.hidden_act,
+    )
     return m.linear(f"{name}.down_proj", product, c.hidden_size, c.mlp_bias)
 
 

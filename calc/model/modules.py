@@ -13,8 +13,8 @@ from calc.autograd.elementwise import cast, scale
 from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
 from calc.autograd.quantized import int8_mm, packed4_mm
-from calc.autograd.storage import CASTS, Standing, active
-from calc.autograd.tensor import Accumulate, Checkpoint, Shape, Tensor, parameter, recording_mode
+from calc.autograd.storage import ACTIVATIONS, CASTS, Standing, active
+from calc.autograd.tensor import Accumulate, Checkpoint, Shape, Tensor, backward, parameter, record, recording_mode
 from calc.model.adapters import adapted, targeted
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
@@ -34,6 +34,8 @@ class Modules:
         self.casts: dict[int, Tensor] = {}
         self.held: list[Any] = []
         """What the block's Python frame keeps alive until it returns."""
+        self.outputs: list[Tensor] = []
+        """What the caller of the model keeps alive until the step is over."""
 
     # -- weights ---------------------------------------------------------------------------------------------------------
 
@@ -121,11 +123,12 @@ class Modules:
         return cast(packed4_mm(x, shape, nested=base.double_quant, bias=offset), dtype)
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False) -> Tensor:
-        """F.linear, under autocast if there is one."""
+        """F.linear, under autocast if there is one, which casts from the last argument to the first."""
         if self.recipe.autocast is not None:
-            x = cast(x, self.recipe.autocast)
-            weight = self.lowered(weight)
             bias = None if bias is None else self.lowered(bias)
+            weight = self.lowered(weight)
+            lowered = cast(x, self.recipe.autocast)  # x itself is held by the frame that called
+            return mm(lowered, weight, bias, transposed=transposed)
         return mm(x, weight, bias, transposed=transposed)
 
     def embedding(
@@ -149,7 +152,10 @@ class Modules:
             self.prefix, self.block = f"{prefix}.*.", index
             self.blocks.append((index, kind))
             active.ledger.begin("forward", index)
-            yield self._checkpointed if self.recipe.checkpointing == "full" else self._run
+            if self.recipe.checkpointing == "none":
+                yield self._run
+            else:
+                yield self._reentrant if self.recipe.reentrant else self._checkpointed
         self.prefix, self.block = "", None
         active.ledger.begin("head", None)
 
@@ -182,6 +188,41 @@ class Modules:
         finally:
             mode.checkpoint = None
             self.held.clear()
+
+    def _reentrant(self, block: Callable[..., Tensor], x: Tensor, *context: Any) -> Tensor:
+        """torch.utils.checkpoint of the older kind: no graph at first; in the backward the block runs again, whole, with a graph of its own.
+
+        The block's result and its gradient are alive as long as that graph is run backwards.
+        """
+        index, prefix, mode = self.block, self.prefix, recording_mode
+        mode.enabled = False
+        try:
+            y = self._run(block, x, *context)
+        finally:
+            mode.enabled = True
+
+        def nested(g: Tensor) -> tuple[Tensor | None]:
+            before = self.block, self.prefix, self.casts
+            ledger = active.ledger
+            kind, scope = ledger.kind, ledger.scope
+            self.block, self.prefix, self.casts = index, prefix, {}
+            source = Tensor(x_shape, x_dtype, x_storage)
+            source.requires_grad = True
+            ledger.kind = ACTIVATIONS
+            try:
+                again = self._run(block, source, *context)
+            finally:
+                self.block, self.prefix, self.casts = before
+            ledger.kind = kind
+            backward(again, g)
+            ledger.scope = scope
+            gradient = source.grad
+            if gradient is not None:
+                gradient.storage.become(kind)
+            return (gradient,)
+
+        x_shape, x_dtype, x_storage = x.shape, x.dtype, x.storage
+        return record("checkpoint", y.shape, y.dtype, (x,), nested, (x.storage,), result=y.storage)
 
     def inventory(self, represented: dict[int, int]) -> tuple[Parameter, ...]:
         """Every parameter asked for; `represented` says how many layers each block that ran stands for."""

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from calc.autograd.elementwise import add_constant, cast, layer_norm as native_layer_norm, mean, mul, rsqrt, square, sub_broadcast
+from calc.autograd import fused
+from calc.autograd.elementwise import add_constant, cast, mean, mul, rsqrt, square, sub_broadcast
+from calc.autograd.elementwise import layer_norm as native_layer_norm
 from calc.autograd.shapes import cat, split_heads
 from calc.autograd.tensor import Shape, Tensor
 from calc.model.modules import Modules
 
 
+def _kernel(m: Modules, name: str, x: Tensor, *, apart: bool = False) -> Tensor:
+    """One kernel in place of the operations below. Where it makes no gradient of the weight, the weight is not trained."""
+    trained = None if m.recipe.kernels.trains_norm else False
+    weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm", trainable=trained)
+    return fused.rms_norm(x, weight, apart=apart)
+
+
 def rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
     """weight * normalised(x).to(dtype), as in Llama."""
+    if m.recipe.kernels.norm:
+        return _kernel(m, name, x)
     dtype = x.dtype
     weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
     x = cast(x, "fp32")
@@ -22,6 +33,8 @@ def rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
 
 def wide_rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
     """(weight * normalised(x)).to(dtype), multiplied in fp32, as in OLMo 2."""
+    if m.recipe.kernels.norm:
+        return _kernel(m, name, x, apart=True)
     dtype = x.dtype
     weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
     x = cast(x, "fp32")
@@ -32,8 +45,10 @@ def wide_rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
     return y
 
 
-def gemma_rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
-    """normalised(x) * (1 + weight) in fp32, then cast, as in Gemma."""
+def gemma_rms_norm(m: Modules, name: str, x: Tensor, *, apart: bool = False) -> Tensor:
+    """normalised(x) * (1 + weight) in fp32, then cast, as in Gemma. `apart` where the gradient that reaches a norm is needed once more."""
+    if m.recipe.kernels.norm:
+        return _kernel(m, name, x, apart=apart)
     weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
     dtype = x.dtype
     x = cast(x, "fp32")

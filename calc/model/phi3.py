@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calc.autograd.elementwise import dropout, mul
-from calc.autograd.shapes import part, split as pieces
+from calc.autograd import fused
+from calc.autograd.elementwise import clone, dropout, mul
+from calc.autograd.shapes import part
+from calc.autograd.shapes import split as pieces
 from calc.autograd.tensor import Tensor
 from calc.model.activations import activated
 from calc.model.attention import attention, split
@@ -54,7 +56,10 @@ def fused_mlp(m: Modules, x: Tensor) -> Tensor:
     """Gated feed-forward with gate and up out of one product."""
     c = m.c
     gate, up = pieces(m.linear("mlp.gate_up_proj", x, 2 * c.intermediate_size), (c.intermediate_size, c.intermediate_size))
-    up = mul(up, activated(m, gate, c.hidden_act))
+    if c.hidden_act in m.recipe.kernels.gated:  # its halves do not lie together, so the kernel gets copies
+        up = fused.gated(clone(gate), clone(up), c.hidden_act)
+    else:
+        up = mul(up, activated(m, gate, c.hidden_act))
     return m.linear("mlp.down_proj", up, c.hidden_size)
 
 

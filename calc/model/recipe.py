@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from calc.catalog.frameworks import Logits
+from calc.catalog.kernels import KERNELS, Kernels
+
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
@@ -53,11 +56,16 @@ class Recipe:
     few_key_heads: bool = True
     """sdpa gets grouped key heads as they are instead of repeated ones."""
     loss: Literal["eager", "triton", "chunked", "liger"] = "eager"
-    loss_layout: Literal["padded labels", "shifted logits", "chunked head"] = "padded labels"
-    kernels: Literal["eager", "liger", "foak", "unsloth"] = "eager"
+    logits: Logits = "padded labels"
+    """How whole logits meet the labels."""
+    keeps_outputs: bool = False
+    """The logits that the model returned are held until the step is over."""
+    kernels: Kernels = KERNELS["eager"]
     checkpointing: Literal["none", "full", "selective", "offload"] = "none"
     reentrant: bool = False
     """Checkpointing of the older kind: the whole block runs again, and its graph is run backwards inside the outer one."""
+    scratch: bool = False
+    """Count what attention kernels allocate for the length of their backward."""
     padded: bool = False
     accumulated: bool = False
     """Gradients of an earlier micro-batch are there already."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from calc.autograd import fused
 from calc.autograd.elementwise import add, cast, mul, neg, scale
 from calc.autograd.shapes import cat, part
 from calc.autograd.tensor import Tensor, empty
 from calc.model.modules import Modules
-
 
 
 class Rotation(NamedTuple):
@@ -18,6 +18,8 @@ class Rotation(NamedTuple):
     cos: Tensor
     sin: Tensor
     position_ids: Tensor | None
+    in_place: bool = False
+    """Turned by a kernel that writes over its input."""
 
 
 def position_ids(m: Modules) -> Tensor:
@@ -35,10 +37,9 @@ def rotation(m: Modules, dtype: str, head_dim: int, ids: Tensor | None = None, *
     frequencies = empty((m.length, head_dim // 2), "fp32", "mul")
     del positions
     table = empty((m.length, head_dim), "fp32", "cat") if doubled else frequencies
-    del frequencies
     cos = scale(empty(table.shape, "fp32", "cos"))
     sin = scale(empty(table.shape, "fp32", "sin"))
-    return Rotation(cast(cos, dtype), cast(sin, dtype), ids)
+    return Rotation(cast(cos, dtype), cast(sin, dtype), ids, m.recipe.kernels.rotary)
 
 
 def rotate_half(x: Tensor) -> Tensor:
@@ -52,11 +53,15 @@ def rotate_half(x: Tensor) -> Tensor:
 def rotated(x: Tensor, rotation: Rotation) -> Tensor:
     """x·cos + rotate_half(x)·sin."""
     cos, sin = rotation.cos, rotation.sin
+    if rotation.in_place:
+        return fused.rotary(x, cos, sin)
     return add(mul(x, cos), mul(rotate_half(x), sin))
 
 
 def partly_rotated(x: Tensor, positions: Rotation) -> Tensor:
     """The first components of each head rotated, as many as the positions have; the others as they are."""
+    if positions.in_place:
+        return fused.rotary(x, positions.cos, positions.sin)
     dim, rest = positions.cos.shape[-1], x.shape[-1] - positions.cos.shape[-1]
     turned = part(x, (*x.shape[:-1], dim))
     passed = part(x, (*x.shape[:-1], rest))

@@ -1,0 +1,222 @@
+"""Fused kernels: several operations in one autograd function, with gradients written over what is no longer needed.
+
+Sources: liger-kernel 0.8.5 (ops/rms_norm.py, rope.py, swiglu.py, cross_entropy.py, fused_linear_cross_entropy.py), fms-acceleration-foak
+(kernels/unsloth, fused_ops/liger_ce), TRL 1.16 (kernels/chunked_logprob.py).
+"""
+
+from __future__ import annotations
+
+from calc.autograd.storage import GRADIENTS, Storage, active
+from calc.autograd.tensor import Shape, Tensor, empty, record
+
+
+def rms_norm(x: Tensor, weight: Tensor, *, apart: bool) -> Tensor:
+    """RMSNorm as one kernel: saves x and the reciprocal root of each row in fp32.
+
+    The gradient of x is written over the incoming one, or to memory of its own if it goes `apart`. The weight's is first summed in fp32 by each
+    multiprocessor on its own (left out: under 3 MB).
+    """
+    shape, dtype, weight_shape, weight_dtype = x.shape, x.dtype, weight.shape, weight.dtype
+    trained = weight.requires_grad
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        gx = empty(shape, dtype, "rms_norm backward", g.heads_first) if apart else g
+        return gx, empty(weight_shape, weight_dtype, "rms_norm weight gradient") if trained else None
+
+    rows = (*shape[:-1], 1)
+    return record(
+        "rms_norm", shape, dtype, (x, weight), backward, (x.storage, weight.storage),
+        heads_first=x.heads_first, extra=((rows, "fp32", "rms_norm rstd"),),
+    )  # fmt: skip
+
+
+def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """x turned in place; keeps the tables, and turns the gradient back in place, once it lies token by token."""
+    shape, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        return (empty(shape, dtype, "reshape") if g.heads_first else g,)
+
+    return record(
+        "rope", shape, dtype, (x,), backward, (cos.storage, sin.storage), result=x.storage, heads_first=x.heads_first
+    )
+
+
+def gated(gate: Tensor, up: Tensor, name: str) -> Tensor:
+    """activation(gate)·up as one kernel: saves both and writes their gradients over them."""
+    shape, dtype = gate.shape, gate.dtype
+
+    def backward(saved: tuple[Storage, ...], g: Tensor) -> tuple[Tensor, ...]:
+        return tuple(Tensor(shape, dtype, storage) for storage in saved)
+
+    return record(f"{name} product", shape, dtype, (gate, up), backward, (gate.storage, up.storage), takes_saved=True)
+
+
+def cross_entropy_over_logits(logits: Tensor, labels: Tensor) -> Tensor:
+    """Liger's cross-entropy: the gradient is written over the logits in the forward pass and is all that is kept."""
+    shape, dtype = logits.shape, logits.dtype
+
+    def backward(saved: tuple[Storage, ...], g: Tensor) -> tuple[Tensor]:
+        return (Tensor(shape, dtype, saved[0]),)
+
+    losses = empty((shape[0],), dtype, "losses")
+    ignored = empty((shape[0],), "bool", "target mask")
+    loss = record("liger_cross_entropy", (1,), dtype, (logits,), backward, (logits.storage,), takes_saved=True)
+    del losses, ignored
+    return loss
+
+
+VOCABULARY_PIECE = 65536
+"""Columns that one program of Unsloth's cross-entropy takes; larger vocabularies are done in pieces."""
+
+
+def cross_entropy_over_logits_in_backward(logits: Tensor, labels: Tensor) -> Tensor:
+    """Unsloth's cross-entropy, as foak has it: keeps the logits, and writes the gradient over them in the backward pass."""
+    shape, dtype = logits.shape, logits.dtype
+    rows, pieces = shape[0], -(-shape[1] // VOCABULARY_PIECE)
+
+    def backward(saved: tuple[Storage, ...], g: Tensor) -> tuple[Tensor]:
+        return (Tensor(shape, dtype, saved[0]),)
+
+    losses = empty((rows,), "fp32", "losses")
+    partial = empty((rows, pieces), "fp32", "log-sum-exp") if pieces > 1 else None
+    loss = record(
+        "fast_cross_entropy", (1,), "fp32", (logits,), backward, (logits.storage, labels.storage),
+        extra=(((rows,), "fp32", "log-sum-exp"),), takes_saved=True,
+    )  # fmt: skip
+    del losses, partial
+    return loss
+
+
+def power_of_two(least: int) -> int:
+    """The first power of two that is no smaller."""
+    size = 1
+    while size < least:
+        size *= 2
+    return size
+
+
+def chunk_of(rows: int, vocab_size: int, hidden_size: int) -> int:
+    """Tokens that the fused head takes at once, so that their logits are about as large as the hidden states of all."""
+    chunk = power_of_two(-(-rows // -(-vocab_size // hidden_size)))
+    return chunk if chunk < rows else rows
+
+
+def _finished(x: Tensor, weight: Tensor, grad_x: Tensor, grad_weight: Tensor | None) -> Tensor:
+    """The loss of a fused head, which made the gradients in its forward pass and hands them out in the backward."""
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        grad_x.storage.become(active.ledger.kind)
+        return grad_x, grad_weight
+
+    kept = (grad_x.storage,) if grad_weight is None else (grad_x.storage, grad_weight.storage)
+    return record("fused_linear_cross_entropy", (1,), "fp32", (x, weight), backward, kept)
+
+
+def _gradients(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor | None]:
+    grad_x = empty(x.shape, x.dtype, "fused head input gradient")
+    if not weight.requires_grad:
+        return grad_x, None
+    grad_weight = empty(weight.shape, weight.dtype, "fused head weight gradient")
+    grad_weight.storage.become(GRADIENTS)
+    return grad_x, grad_weight
+
+
+def fused_head_liger(x: Tensor, weight: Tensor, product_weight: Tensor) -> Tensor:
+    """Liger's fused head and cross-entropy: logits of a few tokens at a time, gradients made at once, in one buffer.
+
+    x: (rows, hidden_size). `product_weight` is the weight as the product gets it (lowered by autocast). Outside autocast the products write
+    into buffers that are there already.
+    """
+    rows, hidden = x.shape
+    chunk = chunk_of(rows, weight.shape[0], hidden)
+    dtype = product_weight.dtype
+    grad_x, grad_weight = _gradients(x, weight)
+    losses = empty((rows,), "fp32", "losses")
+    ignored = empty((rows,), "bool", "target mask")
+    del ignored
+    part = empty((chunk, hidden), dtype, "cast") if x.dtype != dtype else None
+    logits = empty((chunk, weight.shape[0]), dtype, "logits of a chunk")
+    del part
+    if x.dtype != dtype:
+        part = empty((chunk, hidden), dtype, "mm input gradient")
+        del part
+        part = empty((chunk, hidden), dtype, "cast") if grad_weight is not None else None
+        del part
+    del logits, losses
+    return _finished(x, weight, grad_x, grad_weight)
+
+
+def fused_head_foak(x: Tensor, weight: Tensor, product_weight: Tensor) -> Tensor:
+    """The older fused head that foak carries: each chunk's logits in 16 bits, in fp32, in 16 bits again and once more scaled.
+
+    The last two outlive their chunk, so from the second chunk on they meet the next one's.
+    """
+    rows, hidden = x.shape
+    vocab = weight.shape[0]
+    chunk = chunk_of(rows, vocab, hidden)
+    dtype = product_weight.dtype
+    grad_x, grad_weight = _gradients(x, weight)
+    losses = empty((rows,), "fp32", "losses")
+    scaled = logits = None
+    for _ in range(2 if chunk < rows else 1):
+        part = empty((chunk, hidden), dtype, "cast") if x.dtype != dtype else None
+        logits = empty((chunk, vocab), dtype, "logits of a chunk")
+        del part
+        logits = empty((chunk, vocab), "fp32", "logits of a chunk")
+        logits = empty((chunk, vocab), dtype, "gradient of a chunk")
+        scaled = empty((chunk, vocab), dtype, "gradient of a chunk, scaled")
+        part = empty((chunk, hidden), dtype, "mm input gradient")
+        del part
+    del scaled, logits, losses
+    return _finished(x, weight, grad_x, grad_weight)
+
+
+TILE_TOKENS = 4096
+"""Tokens of one tile of TRL's chunked loss."""
+TILE_COLUMNS = 32768
+"""Vocabulary entries of one tile."""
+
+
+def tiled_log_probabilities(x: Tensor, weight: Tensor, product_dtype: str) -> Tensor:
+    """TRL's ChunkedLogProbFunction: logits in tiles of tokens and vocabulary, made once more in the backward pass, gradients summed in fp32.
+
+    x: (rows, hidden_size). Saves x, the labels and a log-partition for each row. The result is one number per row.
+    """
+    rows, shape, dtype = x.shape[0], x.shape, x.dtype
+    weight_shape, weight_dtype = weight.shape, weight.dtype
+    trains, needs = weight.requires_grad, x.requires_grad
+    tile: Shape = (rows if rows < TILE_TOKENS else TILE_TOKENS, TILE_COLUMNS)
+    columns: Shape = (TILE_COLUMNS, shape[1])
+
+    def products() -> Tensor:
+        buffer = empty(tile, product_dtype, "tile of logits")
+        rest = [
+            empty((tile[0], shape[1]), product_dtype, "cast") if dtype != product_dtype else None,
+            empty(columns, product_dtype, "cast") if weight_dtype != product_dtype else None,
+        ]
+        del rest
+        return buffer
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        wide_x = empty(shape, "fp32", "gradient in fp32") if needs else None
+        wide_weight = empty(weight_shape, "fp32", "gradient in fp32") if trains else None
+        buffer = products()
+        gx = empty(shape, dtype, "gradient cast") if wide_x is not None and dtype != "fp32" else wide_x
+        gw = (
+            empty(weight_shape, weight_dtype, "gradient cast")
+            if wide_weight is not None and weight_dtype != "fp32"
+            else wide_weight
+        )
+        del buffer
+        return gx, gw
+
+    statistics = [empty((rows,), "fp32", "running statistics") for _ in range(7)]
+    buffer = products()
+    del buffer
+    y = record(
+        "chunked_log_probabilities", (rows,), "fp32", (x, weight), backward, (x.storage, weight.storage),
+        extra=(((rows,), "i64", "labels"), ((rows,), "fp32", "log-partition")),
+    )  # fmt: skip
+    del statistics
+    return y
