@@ -27,6 +27,10 @@ STANDING = -1
 """Weights and buffers: alive all the time, counted by the plan and not by the ledger."""
 
 
+Event = tuple[int, tuple[int, ...]]
+"""What was alive at an allocation: in total and by kind."""
+
+
 class Segment(NamedTuple):
     """A stretch of the step: its highest moment and how it ended. Amounts in bytes above the standing ones."""
 
@@ -37,7 +41,7 @@ class Segment(NamedTuple):
     peak_at: str
     end: int
     end_kinds: tuple[int, ...]
-    events: tuple[int, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(slots=True, weakref_slot=False)
@@ -55,8 +59,8 @@ class Ledger:
     block: int | None = None
     name: str = "start"
     segments: list[Segment] = None  # type: ignore[assignment]
-    events: list[int] | None = None
-    """The total at each allocation of the segment, noted instead of the peak where which one is highest depends on sizes still open."""
+    events: list[Event] | None = None
+    """Each allocation of the segment, noted instead of the peak where which one is highest depends on sizes still open."""
 
     def __post_init__(self) -> None:
         self.live = [0] * len(KINDS)
@@ -78,7 +82,7 @@ class Ledger:
             )
         )
         if self.events is not None:
-            self.events = [self.total]
+            self.events = [(self.total, tuple(self.live))]
         self.name, self.block = name, block
         self.peak, self.peak_kinds, self.peak_at = self.total, tuple(self.live), ""
 
@@ -119,7 +123,7 @@ class Storage:
         ledger.live[kind] += size
         total = ledger.total = ledger.total + size
         if ledger.events is not None:
-            ledger.events.append(total)
+            ledger.events.append((total, tuple(ledger.live)))
         elif total > ledger.peak:
             ledger.peak, ledger.peak_kinds, ledger.peak_at = total, tuple(ledger.live), f"{op} {ledger.scope}"
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calc.autograd.storage import ACTIVATIONS, INPUTS, TEMPORARIES, Ledger, Segment, Storage, recording
+from calc.autograd.elementwise import cast
+from calc.autograd.loss import cross_entropy
+from calc.autograd.storage import ACTIVATIONS, INPUTS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, active, recording
 from calc.autograd.symbol import Dim
 from calc.autograd.tensor import Node, Tensor, backward, empty
+from calc.memory.breakdown import InstantName
 from calc.memory.depth import ZERO, Depth, Vector, plus, representatives
-from calc.memory.logits import LOSSES
 from calc.model.family import Architecture
 from calc.model.modules import Modules
 from calc.model.parameters import Parameter
@@ -45,6 +47,23 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """A total that may be the highest, where which one is depends on sizes still open."""
+
+    instant: InstantName
+    total: int
+    ran: Vector
+    """Bytes by kind in the blocks that were run."""
+    others: Vector
+    """What the blocks that were not run add."""
+
+    @property
+    def kinds(self) -> Vector:
+        """Bytes by kind; with the inputs they sum to more than the total, which leaves them out."""
+        return plus(self.ran, self.others)
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """What the run on shapes tells."""
 
@@ -59,14 +78,14 @@ class Step:
     end: Moment
     """Highest moment of the backward after the last block: the embedding's gradient."""
     after: Moment
-    """Alive after the backward: the gradients, and outputs that someone holds."""
+    """Alive after the backward: the gradients."""
     parameters: tuple[Parameter, ...]
     saved: tuple[Saved, ...]
     """Of the blocks that were run; `represents` says how often each block's stand for."""
     represents: tuple[int, ...]
     """For each block that was run, how many of the model's it stands for."""
-    candidates: tuple[tuple[str, int], ...] = ()
-    """With `open_sizes`: every total that may be the highest, and its instant."""
+    candidates: tuple[Candidate, ...] = ()
+    """With `open_sizes`: every total that may be the highest."""
 
 
 def run(
@@ -98,7 +117,9 @@ def run(
         inputs = ledger.total
         ledger.kind = ACTIVATIONS
         ledger.begin("forward")
-        loss = LOSSES[recipe.loss](m, architecture, architecture.family.body(m, ids))
+        x = architecture.family.body(m, ids)
+        loss = _loss(m, architecture, x)
+        del x
         ledger.begin("after forward")
         m.casts.clear()
         live = tuple(ledger.live)
@@ -109,17 +130,16 @@ def run(
         loss = None  # type: ignore[assignment]
         ledger.begin("after backward")
         after = tuple(ledger.live)
-        m.outputs.clear()
     parameters = m.inventory({i: represents[i] for i in range(len(chosen))})
     m.weights.clear()
     symbols = None if counts is None else [counts[dims.kinds[i]] for i in chosen]
     depth = Depth.of(ledger.segments, stands, symbols)
-    highest: dict[str, Moment] = {}
-    candidates: list[tuple[str, int]] = []
+    highest: dict[InstantName, Moment] = {}
+    candidates: list[Candidate] = []
     for instant, segment, more in _placed(ledger.segments, depth):
         if open_sizes:
             shift = sum(more) - inputs
-            candidates.extend((instant, total + shift) for total in segment.events)
+            candidates.extend(Candidate(instant, total + shift, kinds, more) for total, kinds in segment.events)
             continue
         kinds = plus(segment.peak_kinds, more)
         moment = Moment(sum(kinds) - inputs, kinds, segment.peak_at)
@@ -144,7 +164,7 @@ def _moment(kinds: Vector, inputs: int) -> Moment:
     return Moment(sum(kinds) - inputs, kinds, "")
 
 
-def _placed(segments: Sequence[Segment], depth: Depth) -> Iterator[tuple[str, Segment, Vector]]:
+def _placed(segments: Sequence[Segment], depth: Depth) -> Iterator[tuple[InstantName, Segment, Vector]]:
     """Each segment with its instant and what the blocks that were not run add to it."""
     in_backward = reached_blocks = False
     keeps, saves, leaves = (depth.everywhere(v) for v in (depth.keeps, depth.saves, depth.leaves))
@@ -165,6 +185,16 @@ def _placed(segments: Sequence[Segment], depth: Depth) -> Iterator[tuple[str, Se
         else:
             for more in depth.in_backward(segment.block):
                 yield "backward", segment, more
+
+
+def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
+    """ForCausalLMLoss: logits in fp32 against labels shifted by one and padded."""
+    active.ledger.kind = LOGITS
+    logits = architecture.family.head(m, x)
+    upcast = cast(logits, "fp32")
+    labels = empty((m.batch, m.length + 1), "i64", "padded labels")
+    shifted = labels if m.batch == 1 else empty((m.rows,), "i64", "shifted labels")
+    return cross_entropy(upcast, shifted)
 
 
 def _saved(loss: Tensor) -> tuple[Saved, ...]:

@@ -7,7 +7,7 @@ the decisions are the same, the polynomials give exactly what a run would; where
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
@@ -16,8 +16,17 @@ from typing import Any
 from calc.autograd.symbol import Decision, Dim, Symbols, polynomial
 from calc.catalog.gpus import GPUS
 from calc.memory import step
-from calc.memory.breakdown import Verdict
-from calc.memory.estimate import built, config_of, on_the_card, standing, stepping_in_backward, verdict
+from calc.memory.breakdown import Component, InstantName, Line, Verdict
+from calc.memory.estimate import (
+    KINDS,
+    Standing,
+    built,
+    config_of,
+    on_the_card,
+    standing,
+    stepping_in_backward,
+    verdict,
+)
 from calc.memory.problems import problems
 from calc.memory.recipes import recipe
 from calc.scenario import Scenario
@@ -43,17 +52,33 @@ def whole(poly: Mapping[tuple[str, ...], Fraction]) -> Terms:
     return tuple((monomial, int(factor * by)) for monomial, factor in poly.items())
 
 
+@dataclass(frozen=True, slots=True)
+class Height:
+    """A total that may be the peak, and what it is made of, as polynomials in bytes."""
+
+    instant: InstantName
+    total: Terms
+    held: tuple[tuple[Component, Terms], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summit:
+    """The peak at one batch and length."""
+
+    allocated: Bytes
+    instant: InstantName
+    held: Mapping[Component, Bytes]
+    """The components that hold something then; they sum to `allocated`."""
+
+
 @dataclass(frozen=True)
 class Region:
-    """One run with open sizes: where it holds, and the polynomials that may be the highest there."""
+    """One run with open sizes: where it holds, and the totals that may be the highest there."""
 
     symbols: Symbols
     decisions: tuple[tuple[Terms, str, int, bool | int], ...]
     """Polynomial, question, number, outcome."""
-    polynomials: tuple[Terms, ...]
-    """In bytes, standing ones included."""
-    constant: int
-    """The highest instant that does not depend on the open sizes."""
+    heights: tuple[Height, ...]
 
     def has(self, values: Mapping[str, int]) -> bool:
         """Whether the run would have decided the same at these sizes."""
@@ -65,7 +90,13 @@ class Region:
 
     def peak(self, values: Mapping[str, int]) -> int:
         """Peak allocated bytes."""
-        return max(self.constant, *[amount(terms, values) for terms in self.polynomials])
+        return max([amount(height.total, values) for height in self.heights])
+
+    def summit(self, values: Mapping[str, int]) -> Summit:
+        """The peak and what it is made of."""
+        highest = max(self.heights, key=lambda height: amount(height.total, values))
+        held = {component: Bytes(amount(terms, values)) for component, terms in highest.held}
+        return Summit(Bytes(amount(highest.total, values)), highest.instant, {c: b for c, b in held.items() if b})
 
 
 class Surface:
@@ -84,19 +115,29 @@ class Surface:
 
     def allocated(self, batch: int, length: int) -> Bytes:
         """Peak allocated bytes, equal to `estimate`'s."""
-        for region in self.regions:
-            values = region.symbols.at(B=batch, S=length)
-            if region.has(values):
-                return Bytes(region.peak(values))
-        region = self._region(batch, length)
-        self.regions.append(region)
-        return Bytes(region.peak(region.symbols.at(B=batch, S=length)))
+        region, values = self._found(batch, length)
+        return Bytes(region.peak(values))
+
+    def summit(self, batch: int, length: int) -> Summit:
+        """The peak with its instant and components, equal to `estimate`'s."""
+        region, values = self._found(batch, length)
+        return region.summit(values)
 
     def verdict(self, batch: int, length: int) -> Verdict:
         """Verdict, equal to `estimate`'s."""
         scenario = self.at(batch, length)
         _, device = on_the_card(scenario, self.allocated(batch, length))
         return verdict(device, self.gpu.capacity, problems(scenario, self.model, self.gpu))
+
+    def _found(self, batch: int, length: int) -> tuple[Region, Mapping[str, int]]:
+        """The run that holds at these sizes, made where there is none yet."""
+        for region in self.regions:
+            values = region.symbols.at(B=batch, S=length)
+            if region.has(values):
+                return region, values
+        region = self._region(batch, length)
+        self.regions.append(region)
+        return region, region.symbols.at(B=batch, S=length)
 
     def _region(self, batch: int, length: int) -> Region:
         """The step with open sizes, run at these."""
@@ -109,20 +150,48 @@ class Surface:
         opened = replace(how, batch=sequences, length=tokens)
         result = step.run(self.model, opened, on_gradient=stepping_in_backward(scenario), open_sizes=True)
         stands = standing(scenario, self.model, result.parameters)
+        # Token ids and positions stand beside the run and grow with the sizes.
         grows = 8 * (2 if how.padded else 1) * (sequences * tokens - batch * length)
-        during = int(stands.during) + grows
-        totals = [during + total for _, total in result.candidates]
-        totals.append(int(stands.stepping) + grows)
         asked = tuple((whole(dict(poly)), question, by, outcome) for (poly, question, by), outcome in decisions.items())
-        return Region(symbols, asked, _highest(totals), int(stands.load))
+        return Region(symbols, asked, _highest(list(_totals(stands, result.candidates, grows))))
 
 
-def _highest(totals: list[int]) -> tuple[Terms, ...]:
-    """The polynomials that no other one exceeds in every factor; sizes are positive, so the others are never higher."""
-    distinct = {frozenset(polynomial(total).items()) for total in totals}
-    kept: list[dict[tuple[str, ...], Fraction]] = []
-    for poly in (dict(p) for p in sorted(distinct, key=lambda p: -sum(factor for _, factor in p))):
-        if not any(all(other.get(m, 0) >= poly.get(m, 0) for m in {*poly, *other}) for other in kept):
-            kept.append(poly)
-    assert all(factor.denominator == 1 for poly in kept for factor in poly.values())
-    return tuple(whole(poly) for poly in kept)
+Total = tuple[InstantName, Any, Sequence[Line], Any, step.Candidate | None]
+"""Instant, total, the standing lines in it, what they grow by, and what the run holds beside them."""
+
+
+def _totals(stands: Standing, candidates: Sequence[step.Candidate], grows: Any) -> Iterator[Total]:
+    """Every total that may be the highest, in the order of the step."""
+    yield "load", int(stands.load), stands.loaded, 0, None
+    beside, during = (*stands.lines, *stands.earlier), int(stands.during) + grows
+    for one in candidates:
+        yield one.instant, during + one.total, beside, grows, one
+    yield "optimizer step", int(stands.stepping) + grows, stands.stepped, grows, None
+
+
+def _highest(totals: list[Total]) -> tuple[Height, ...]:
+    """The totals that no other one exceeds in every factor; sizes are positive, so the others are never higher."""
+    distinct: dict[frozenset[tuple[tuple[str, ...], Fraction]], Total] = {}
+    for total in totals:
+        distinct.setdefault(frozenset(polynomial(total[1]).items()), total)
+    kept: list[tuple[dict[tuple[str, ...], Fraction], Total]] = []
+    for key in sorted(distinct, key=lambda p: -sum(factor for _, factor in p)):
+        poly = dict(key)
+        if not any(all(other.get(m, 0) >= poly.get(m, 0) for m in {*poly, *other}) for other, _ in kept):
+            kept.append((poly, distinct[key]))
+    assert all(factor.denominator == 1 for poly, _ in kept for factor in poly.values())
+    return tuple(Height(total[0], whole(poly), _held(total)) for poly, total in kept)
+
+
+def _held(total: Total) -> tuple[tuple[Component, Terms], ...]:
+    """A total by component."""
+    _, _, lines, grows, run = total
+    held: dict[Component, Any] = {}
+    for line in lines:
+        held[line.component] = held.get(line.component, 0) + int(line.bytes)
+    held["buffers"] = held.get("buffers", 0) + grows
+    if run is not None:
+        kinds = run.kinds
+        for kind, component, _ in KINDS:
+            held[component] = held.get(component, 0) + kinds[kind]
+    return tuple((component, whole(polynomial(size))) for component, size in held.items())

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calc import Scenario, estimate
+from calc.memory.breakdown import Breakdown, Component
 from calc.memory.surface import Surface
+from calc.units import Bytes
 
 LLAMA = {
     "model_type": "llama", "vocab_size": 32000, "hidden_size": 512, "intermediate_size": 1376, "num_hidden_layers": 6,
@@ -27,7 +29,7 @@ PLANS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 def test_every_cell_equals_its_estimate(plan: dict[str, Any]) -> None:
-    """Bytes and verdict, for cells on both sides of every decision that a run takes."""
+    """Bytes, components, instant and verdict, for cells on both sides of every decision that a run takes."""
     scenario = Scenario.model_validate({"model": {"config": LLAMA}, "plan": plan, "hardware": {"gpu": "t4"}})
     surface = Surface(scenario)
 
@@ -35,11 +37,22 @@ def test_every_cell_equals_its_estimate(plan: dict[str, Any]) -> None:
     @given(batch=st.integers(1, 64), length=st.integers(1, 5000))
     def law(batch: int, length: int) -> None:
         answer = estimate(surface.at(batch, length))
+        summit = surface.summit(batch, length)
 
         assert surface.allocated(batch, length) == answer.peak.allocated
         assert surface.verdict(batch, length) == answer.verdict
+        assert summit.allocated == sum(summit.held.values(), Bytes(0)) == answer.peak.allocated
+        assert summit.instant == answer.peak.instant
+        assert summit.held == by_component(answer)
 
     law()
+
+
+def by_component(answer: Breakdown) -> dict[Component, Bytes]:
+    held: dict[Component, Bytes] = {}
+    for line in answer.lines:
+        held[line.component] = held.get(line.component, Bytes(0)) + line.bytes
+    return {component: size for component, size in held.items() if size}
 
 
 def test_a_few_runs_serve_a_whole_map() -> None:
