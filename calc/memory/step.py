@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calc.autograd.elementwise import cast
-from calc.autograd.loss import cross_entropy
-from calc.autograd.storage import ACTIVATIONS, INPUTS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, active, recording
+from calc.autograd.storage import ACTIVATIONS, INPUTS, TEMPORARIES, Ledger, Segment, Storage, recording
 from calc.autograd.symbol import Dim
 from calc.autograd.tensor import Node, Tensor, backward, empty
 from calc.memory.breakdown import InstantName
 from calc.memory.depth import ZERO, Depth, Vector, plus, representatives
+from calc.memory.logits import LOSSES
 from calc.model.family import Architecture
 from calc.model.modules import Modules
 from calc.model.parameters import Parameter
@@ -78,7 +77,7 @@ class Step:
     end: Moment
     """Highest moment of the backward after the last block: the embedding's gradient."""
     after: Moment
-    """Alive after the backward: the gradients."""
+    """Alive after the backward: the gradients, and outputs that someone holds."""
     parameters: tuple[Parameter, ...]
     saved: tuple[Saved, ...]
     """Of the blocks that were run; `represents` says how often each block's stand for."""
@@ -117,9 +116,7 @@ def run(
         inputs = ledger.total
         ledger.kind = ACTIVATIONS
         ledger.begin("forward")
-        x = architecture.family.body(m, ids)
-        loss = _loss(m, architecture, x)
-        del x
+        loss = LOSSES[recipe.loss](m, architecture, architecture.family.body(m, ids))
         ledger.begin("after forward")
         m.casts.clear()
         live = tuple(ledger.live)
@@ -130,6 +127,7 @@ def run(
         loss = None  # type: ignore[assignment]
         ledger.begin("after backward")
         after = tuple(ledger.live)
+        m.outputs.clear()
     parameters = m.inventory({i: represents[i] for i in range(len(chosen))})
     m.weights.clear()
     symbols = None if counts is None else [counts[dims.kinds[i]] for i in chosen]
@@ -185,16 +183,6 @@ def _placed(segments: Sequence[Segment], depth: Depth) -> Iterator[tuple[Instant
         else:
             for more in depth.in_backward(segment.block):
                 yield "backward", segment, more
-
-
-def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
-    """ForCausalLMLoss: logits in fp32 against labels shifted by one and padded."""
-    active.ledger.kind = LOGITS
-    logits = architecture.family.head(m, x)
-    upcast = cast(logits, "fp32")
-    labels = empty((m.batch, m.length + 1), "i64", "padded labels")
-    shifted = labels if m.batch == 1 else empty((m.rows,), "i64", "shifted labels")
-    return cross_entropy(upcast, shifted)
 
 
 def _saved(loss: Tensor) -> tuple[Saved, ...]:
