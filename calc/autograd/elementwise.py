@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calc.autograd.storage import Storage
-from calc.autograd.tensor import Shape, Tensor, empty, record
+from calc.autograd.tensor import Broad, Tensor, empty, record
 
 _RANK = {"bool": 0, "u8": 1, "i32": 2, "i64": 3, "fp16": 4, "bf16": 4, "fp32": 5}
 
@@ -41,8 +41,8 @@ def add_broadcast(x: Tensor, small: Tensor) -> Tensor:
     shape, needs = small.shape, small.requires_grad
     dtype = promoted(x.dtype, small.dtype)
 
-    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
-        return g, empty(shape, dtype, "sum") if needs else None
+    def backward(g: Tensor) -> tuple[Tensor | Broad | None, ...]:
+        return g, Broad(g, shape) if needs else None
 
     return record("add", x.shape, dtype, (x, small), backward, heads_first=x.heads_first)
 
@@ -52,14 +52,10 @@ def sub_broadcast(x: Tensor, small: Tensor) -> Tensor:
     shape, small_shape, needs = x.shape, small.shape, small.requires_grad
     dtype = promoted(x.dtype, small.dtype)
 
-    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
-        return g, _summed(empty(shape, dtype, "neg"), small_shape) if needs else None
+    def backward(g: Tensor) -> tuple[Tensor | Broad | None, ...]:
+        return g, Broad(empty(shape, dtype, "neg"), small_shape) if needs else None
 
     return record("sub", shape, dtype, (x, small), backward, heads_first=x.heads_first)
-
-
-def _summed(x: Tensor, shape: Shape) -> Tensor:
-    return empty(shape, x.dtype, "sum")
 
 
 def clamp_in_place(x: Tensor) -> Tensor:
@@ -115,15 +111,14 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
     if needs_a:
         saved.append(b.storage)
 
-    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(g: Tensor) -> tuple[Tensor | Broad | None, ...]:
         gb = empty(shape, dtype, "mul backward", g.heads_first) if needs_b else None
         ga = empty(shape, dtype, "mul backward", g.heads_first) if needs_a else None
-        if not same:
-            if ga is not None and not a_full:
-                ga = empty(a_shape, dtype, "sum")
-            if gb is not None and a_full:
-                gb = empty(b_shape, dtype, "sum")
-        return ga, gb
+        if same:
+            return ga, gb
+        if a_full:
+            return ga, None if gb is None else Broad(gb, b_shape)
+        return None if ga is None else Broad(ga, a_shape), gb
 
     return record("mul", shape, dtype, (a, b), backward, saved, heads_first=a_first if a_full else b.heads_first)
 

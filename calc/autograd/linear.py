@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calc.autograd.tensor import Shape, Tensor, empty, record
+from calc.autograd.tensor import Broad, Shape, Tensor, empty, record
 
 
 def mm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False) -> Tensor:
@@ -25,10 +25,10 @@ def mm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: boo
         return record("mm", (rows, out), dtype, (x, weight), backward, saved)
     needs_bias, bias_shape = bias.requires_grad, bias.shape
 
-    def backward_with_bias(g: Tensor) -> tuple[Tensor | None, ...]:
+    def backward_with_bias(g: Tensor) -> tuple[Tensor | Broad | None, ...]:
         gw = empty(weight_shape, dtype, "mm weight gradient") if needs_weight else None
         gx = empty((rows, columns), dtype, "mm input gradient") if needs_x else None
-        return gx, gw, empty(bias_shape, dtype, "sum") if needs_bias else None
+        return gx, gw, Broad(g, bias_shape) if needs_bias else None
 
     return record("addmm", (rows, out), dtype, (x, weight, bias), backward_with_bias, saved)
 

@@ -66,6 +66,15 @@ class Tensor:
         self.name = ""
 
 
+class Broad:
+    """A gradient at full size for an input that was broadcast: it is summed when the function that made it is over."""
+
+    __slots__ = ("full", "shape")
+
+    def __init__(self, full: Tensor, shape: Shape) -> None:
+        self.full, self.shape = full, shape
+
+
 class Node:
     """An operation in the graph: where its gradients go, what it saved, and what its backward does."""
 
@@ -324,6 +333,8 @@ def backward(
         taken = None
         for k, want in enumerate(node.wants):
             made = outgoing[k]
+            if type(made) is Broad:
+                made = outgoing[k] = empty(made.shape, made.full.dtype, "sum")
             if made is not None and made.dtype != want and edges[k] is not None:
                 outgoing[k] = empty(made.shape, want, "gradient cast", made.heads_first)
         made = None
