@@ -23,10 +23,10 @@ def rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
         return _kernel(m, name, x)
     dtype = x.dtype
     weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
-    x = cast(x, "fp32")
-    variance = mean(square(x))
-    x = mul(x, rsqrt(add_constant(variance)))
-    y = mul(weight, cast(x, dtype))
+    y = cast(x, "fp32")  # x itself is held by the call of the module
+    variance = mean(square(y))
+    y = mul(y, rsqrt(add_constant(variance)))
+    y = mul(weight, cast(y, dtype))
     del variance  # a name of the frame, as in the original
     return y
 
@@ -37,10 +37,10 @@ def wide_rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
         return _kernel(m, name, x, apart=True)
     dtype = x.dtype
     weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
-    x = cast(x, "fp32")
-    variance = mean(square(x))
-    x = mul(x, rsqrt(add_constant(variance)))
-    y = cast(mul(weight, x), dtype)
+    y = cast(x, "fp32")
+    variance = mean(square(y))
+    y = mul(y, rsqrt(add_constant(variance)))
+    y = cast(mul(weight, y), dtype)
     del variance
     return y
 
@@ -50,11 +50,10 @@ def gemma_rms_norm(m: Modules, name: str, x: Tensor, *, apart: bool = False) -> 
     if m.recipe.kernels.norm:
         return _kernel(m, name, x, apart=apart)
     weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
-    dtype = x.dtype
-    x = cast(x, "fp32")
-    y = mul(x, rsqrt(add_constant(mean(square(x)))))
+    y = cast(x, "fp32")
+    y = mul(y, rsqrt(add_constant(mean(square(y)))))
     y = mul(y, add_constant(cast(weight, "fp32")))
-    return cast(y, dtype)
+    return cast(y, x.dtype)
 
 
 def layer_norm(m: Modules, name: str, x: Tensor, *, bias: bool = True, affine: bool = True) -> Tensor:
@@ -68,14 +67,15 @@ def layer_norm(m: Modules, name: str, x: Tensor, *, bias: bool = True, affine: b
 
 def mean_norm(m: Modules, name: str, x: Tensor, shape: Shape | None = None) -> Tensor:
     """A layer norm without bias written out in fp32, as in Cohere; `shape` of the weight if it is not the last axis."""
-    dtype = x.dtype
     weight = m.weight(f"{name}.weight", shape or (x.shape[-1],), "norm")
-    x = cast(x, "fp32")
-    average = mean(x)
-    variance = mean(square(sub_broadcast(x, average)))
-    x = mul(sub_broadcast(x, average), rsqrt(add_constant(variance)))
-    x = mul(cast(weight, "fp32"), x)
-    return cast(x, dtype)
+    y = cast(x, "fp32")
+    average = mean(y)
+    variance = mean(square(sub_broadcast(y, average)))
+    y = mul(sub_broadcast(y, average), rsqrt(add_constant(variance)))
+    y = mul(cast(weight, "fp32"), y)
+    y = cast(y, x.dtype)
+    del average, variance
+    return y
 
 
 def layer_norm_per_head(m: Modules, name: str, x: Tensor) -> Tensor:
