@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import logging
 import math
 import re
 import threading
@@ -32,6 +33,7 @@ from calc.units import MIB, Bytes, readable
 if TYPE_CHECKING:
     import httpx2
 
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TIME_LIMIT = 10.0
@@ -56,6 +58,8 @@ REMEMBERED_BYTES = 128 << 10
 """A larger config.json is fetched again rather than kept."""
 LONGEST_WAIT = 900
 """Seconds: a longer wait is not believed, the Hub counts requests over 300 s."""
+UNTOLD_WAIT = 10
+"""Seconds without questions after a 429 that does not say how long."""
 
 HUB_HOSTS = frozenset({"huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co", "hf-mirror.com"})
 """Hosts in pasted links that mean the Hub. A pasted link is never requested; only its two names are used."""
@@ -762,6 +766,7 @@ def _why(error: Exception, about: Reference, token: str | None) -> HubFailure:
             return _failure("no_network")
         case httpx2.HTTPError() | OSError():
             return _failure("interrupted")
+    _LOG.warning("unexpected %s", type(error).__name__)  # nothing more of it: texts and tracebacks may hold the token
     return _failure("unexpected")
 
 
@@ -839,7 +844,7 @@ class _Memory:
 
     def wait(self, endpoint: str | None, failure: HubFailure) -> None:
         with self._lock:
-            self._wait_until[endpoint] = time.monotonic() + (failure.wait_seconds or 0)
+            self._wait_until[endpoint] = time.monotonic() + (failure.wait_seconds or UNTOLD_WAIT)
 
     def still_waiting(self, endpoint: str | None) -> HubFailure | None:
         with self._lock:

@@ -53,12 +53,21 @@ def test_the_promise_is_ten_seconds() -> None:
     ],
 )
 def test_a_slow_hub_is_left_in_time(server: FakeHub, short: float, pattern: str, fault: Fault) -> None:
-    """No read of these ever meets a timeout of its own: each byte comes soon enough."""
+    """No read of these ever meets a timeout of its own: each byte comes soon enough. No thread is left behind either."""
     server.add("acme/tiny", {"config.json": LLAMA})
     server.fault(pattern, fault)
     why, seconds = timed(lambda: hub.repository("acme/tiny", endpoint=server.endpoint))
     assert "timeout" == why
     assert short * 0.9 < seconds < short + SLACK
+    for thread in threading.enumerate():
+        if thread.name == "hub":
+            thread.join(2)
+            assert not thread.is_alive()
+
+
+def test_the_body_of_an_error_is_not_waited_for(server: FakeHub, short: float) -> None:
+    server.fault(".", Fault(status=500, body=b"x" * 1000, drip=0.02))
+    assert "server_error" == code(hub.repository("acme/tiny", endpoint=server.endpoint))
 
 
 def test_a_slow_chain_of_adapters_has_one_limit_in_all(server: FakeHub, short: float) -> None:
@@ -108,7 +117,7 @@ def test_a_crowd_is_told_to_come_back(server: FakeHub, short: float) -> None:
     """Threads are bounded: when all are held by a dead Hub, the next visitor waits half the limit and is told."""
     server.add("acme/tiny", {"config.json": LLAMA})
     for _ in range(hub.CALLS_AT_ONCE):
-        assert hub._SLOTS.acquire(blocking=False), "a slot was not given back by an earlier call"
+        assert hub._SLOTS.acquire(timeout=5), "a slot was not given back by an earlier call"
     try:
         why, seconds = timed(lambda: hub.repository("acme/tiny", endpoint=server.endpoint))
     finally:
@@ -168,6 +177,17 @@ def test_a_limited_server_says_how_long(server: FakeHub, headers: dict[str, str]
     assert ("rate_limited", wait) == (answer.code, answer.wait_seconds)
     assert (f"try again in {wait} s" if wait else "try again in a few minutes") in answer.message
     assert 1 == len(server.seen)
+
+
+def test_a_wait_that_is_not_told_is_short(server: FakeHub) -> None:
+    """Every letter typed may ask, so some seconds pass without a question all the same."""
+    server.add("acme/tiny", {"config.json": LLAMA})
+    server.fault(".", Fault(status=429, times=1))
+    for _ in range(3):
+        assert "rate_limited" == code(hub.repository("acme/tiny", endpoint=server.endpoint))
+    assert 1 == len(server.seen)
+    hub.forget()
+    assert "Repository" == code(hub.repository("acme/tiny", endpoint=server.endpoint))
 
 
 def test_while_it_waits_the_server_does_not_ask(server: FakeHub) -> None:

@@ -161,6 +161,11 @@ def test_an_adapter_leads_to_its_base(cast: FakeHub) -> None:
     assert ("acme/adapter holds only an adapter; this is its base, acme/tiny.",) == answer.notes
 
 
+def test_an_adapter_of_itself_is_read_once(cast: FakeHub) -> None:
+    assert "adapter_without_base" == refused(cast, "acme/adapter-loop").code
+    assert 3 == len(cast.seen)
+
+
 def test_an_adapter_of_a_local_folder_is_followed_by_its_card(cast: FakeHub) -> None:
     assert "acme/tiny" == read(cast, "acme/adapter-carded").id
 

@@ -156,6 +156,7 @@ def file(header: Any, *, length: int | None = None) -> bytes:
 def test_a_broken_weight_file_is_told(server: FakeHub, content: bytes) -> None:
     server.add("acme/broken", {"model.safetensors": content})
     assert "bad_safetensors" == refused(server, "acme/broken")
+    assert 1 == len(server.seen_by_cdn), "more was read of a file that is known to be broken"
 
 
 def test_an_index_can_only_name_its_own_shards(server: FakeHub) -> None:
