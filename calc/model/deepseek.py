@@ -13,7 +13,7 @@ from calc.autograd.shapes import reshape
 from calc.autograd.tensor import Tensor, empty
 from calc.model.config import Config, ConfigError
 from calc.model.decoder import decoder, pre_norm, sizes
-from calc.model.experts import Routed, chosen, experts
+from calc.model.experts import Routed, chosen, experts, required
 from calc.model.family import Dims, Family, rotary_buffers
 from calc.model.latent import LatentDims, complex_attention, complex_rotation, halved_attention, interleaved_attention, latent_sizes
 from calc.model.llama import mlp
@@ -130,7 +130,9 @@ def softmax_router(m: Modules, name: str, x: Tensor) -> Routed:
     return logits, weights, places
 
 
-def mixture_sizes(config: Config, common: dict[str, Any], *, experts: int, top: int | None, width: int, shared: int, dense: int) -> dict[str, Any]:
+def mixture_sizes(
+    config: Config, common: dict[str, Any], *, experts: int | None, top: int | None, width: int, shared: int | None, dense: int
+) -> dict[str, Any]:
     """The sizes of the experts, and which layers have them: all after the first `first_k_dense_replace`."""
     layers = common["num_hidden_layers"]
     count, top = chosen(config, "n_routed_experts", "num_local_experts", "num_experts", default=experts, top=top)
@@ -142,7 +144,7 @@ def mixture_sizes(config: Config, common: dict[str, Any], *, experts: int, top: 
         "num_experts": count,
         "num_experts_per_tok": top,
         "moe_intermediate_size": width,
-        "shared_intermediate_size": width * config.integer("n_shared_experts", default=shared, high=1000),
+        "shared_intermediate_size": width * required(config, "n_shared_experts", default=shared, high=1000),
     }
 
 

@@ -117,11 +117,16 @@ def _product(m: Modules, name: str, x: Tensor, out: int, offsets: Tensor, biases
 
 
 def chosen(
-    config: Config, *names: str, default: int, top: int | None = None, per_token: Sequence[str] = ("num_experts_per_tok",)
+    config: Config, *names: str, default: int | None = None, top: int | None = None, per_token: Sequence[str] = ("num_experts_per_tok",)
 ) -> tuple[int, int]:
-    """How many experts a layer has, and how many of them a token passes: `default` and `top` are the class's own."""
-    experts = config.integer(*names, default=default, high=65536)
-    k = config.integer(*per_token, high=65536) if top is None else config.integer(*per_token, default=top, high=65536)
+    """How many experts a layer has, and how many of them a token passes. `default` and `top` are the class's own, None if it has none."""
+    experts = required(config, *names, default=default, high=65536)
+    k = required(config, *per_token, default=top, high=65536)
     if k > experts:
         raise ConfigError(per_token[0], f"should not exceed {names[0]} ({experts}), not {k}")
     return experts, k
+
+
+def required(config: Config, *names: str, default: int | None, high: int) -> int:
+    """A whole number that the config must give if the class has no default for it."""
+    return config.integer(*names, high=high) if default is None else config.integer(*names, default=default, high=high)

@@ -115,15 +115,17 @@ def _expanded(m: Modules, latent: Tensor, k_rot: Tensor) -> tuple[Tensor, Tensor
     return key, value
 
 
-def latent_sizes(config: Config, *, q_lora_rank: int | None) -> dict[str, Any]:
-    """The fields of latent attention with DeepSeek's defaults. A null q_lora_rank means one plain projection."""
-    rope = config.integer("qk_rope_head_dim", default=64, high=65536)
+def latent_sizes(
+    config: Config, *, q_lora_rank: int | None, kv_lora_rank: int = 512, nope: int = 128, rope: int = 64, value: int = 128
+) -> dict[str, Any]:
+    """The fields of latent attention; each argument is the class's default. A null q_lora_rank means one plain projection."""
+    rope = config.integer("qk_rope_head_dim", default=rope, high=65536)
     return {
         "q_lora_rank": None if config.null("q_lora_rank") else config.integer("q_lora_rank", default=q_lora_rank, high=10**6),
-        "kv_lora_rank": config.integer("kv_lora_rank", default=512, high=10**6),
-        "qk_nope_head_dim": config.integer("qk_nope_head_dim", default=128, high=65536),
+        "kv_lora_rank": config.integer("kv_lora_rank", default=kv_lora_rank, high=10**6),
+        "qk_nope_head_dim": config.integer("qk_nope_head_dim", default=nope, high=65536),
         "qk_rope_head_dim": rope,
-        "v_head_dim": config.integer("v_head_dim", default=128, high=65536),
+        "v_head_dim": config.integer("v_head_dim", default=value, high=65536),
         "head_dim": rope,
     }
 
