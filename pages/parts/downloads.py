@@ -1,88 +1,112 @@
-"""The answer to take along: CSV for a sheet, JSON for a program, Markdown for a ticket or a pull request."""
+"""The answer to take along: CSV for a sheet, JSON for a program, Markdown for a ticket or a pull request.
+
+A file is written when someone asks for it, outside the run that drew its button, so whatever depends on the visit (language,
+address) is taken along in the `Report`.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
-from calc import link
-from calc.memory.breakdown import Breakdown
-from pages.parts import state
+from calc import Breakdown, Scenario, link
+from calc.__main__ import answer_object
+from pages.parts import state, texts
 from pages.parts.here import Here
 from pages.parts.state import t
+from pages.parts.texts import Language
 from pages.parts.verdict import reason, sentence
 
 COLUMNS = ("component", "label", "bytes", "GiB", "certainty", "formula", "numbers", "source")
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A scenario and its answer, with all that a file says about them."""
+
+    scenario: Scenario
+    answer: Breakdown
+    link: str
+    model: str
+    verdict: str
+    reason: str
+    language: Language
+
+
 def downloads(here: Here) -> None:
     """A menu with the three files."""
     with st.popover(t("download"), icon=":material/download:"):
-        answer = here.answer
-        if answer is None:
+        if here.answer is None:
             st.caption(t("verdict.unknown"))
             return
-        files = (
-            ("csv", "text/csv", to_csv),
-            ("json", "application/json", to_json),
-            ("markdown", "text/markdown", to_markdown),
+        report = Report(
+            here.scenario, here.answer, address(), state.model_name(), sentence(here), reason(here), state.language()
         )
-        for kind, mime, written in files:
+        for kind, ending, mime, written in (
+            ("csv", "csv", "text/csv", to_csv),
+            ("json", "json", "application/json", to_json),
+            ("markdown", "md", "text/markdown", to_markdown),
+        ):
             st.download_button(
-                t(f"download.{kind}"), data=written(here, answer), mime=mime, on_click="ignore", width="stretch",
-                file_name=f"plimsoll.{'md' if kind == 'markdown' else kind}", key=f"download_{kind}",
+                t(f"download.{kind}"), data=partial(written, report), mime=mime, on_click="ignore", width="stretch",
+                file_name=f"plimsoll.{ending}", key=f"download_{kind}",
             )  # fmt: skip
 
 
-def rows(answer: Breakdown) -> list[dict[str, Any]]:
-    """The lines of the peak, one row each."""
-    return [
-        {
-            "component": line.component, "label": line.label, "bytes": int(line.bytes), "GiB": f"{line.bytes.gib:.4f}",
-            "certainty": line.certainty, "formula": line.formula, "numbers": line.numbers, "source": line.source,
-        }
-        for line in answer.lines
-    ]  # fmt: skip
-
-
-def to_csv(here: Here, answer: Breakdown) -> str:
+def to_csv(report: Report) -> str:
     """Every line of the peak and its sum."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows(answer))
-    peak = answer.peak
-    writer.writerow({"component": "total", "bytes": int(peak.allocated), "GiB": f"{peak.allocated.gib:.4f}"})
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for line in report.answer.lines:
+        size = (int(line.bytes), f"{line.bytes.gib:.6f}")
+        writer.writerow(
+            (line.component, line.label, *size, line.certainty, line.formula, line.numbers, line.source)
+        )  # fmt: skip
+    total = report.answer.peak.allocated
+    writer.writerow(("total", report.answer.peak.instant, int(total), f"{total.gib:.6f}", "", "", "", ""))
     return text.getvalue()
 
 
-def to_json(here: Here, answer: Breakdown) -> str:
-    """Scenario, link and answer."""
-    from dataclasses import asdict
-
-    whole = {"link": address(), "scenario": here.scenario.model_dump(mode="json"), "answer": asdict(answer)}
+def to_json(report: Report) -> str:
+    """Link, scenario and answer, as the command line writes them."""
+    whole = {
+        "link": report.link,
+        "scenario": report.scenario.model_dump(mode="json"),
+        "answer": answer_object(report.answer),
+    }
     return json.dumps(whole, indent=1, ensure_ascii=False)
 
 
-def to_markdown(here: Here, answer: Breakdown) -> str:
+def to_markdown(report: Report) -> str:
     """A report of one screen: verdict, figures, lines, and the link that reproduces it."""
-    peak = answer.peak
-    lines = [
-        f"## {sentence(here)}", "", reason(here), "",
-        f"| {t('fit.peak')} | {t('fit.device')} | {t('fit.headroom')} |", "|---|---|---|",
-        f"| {peak.allocated} | {peak.device.expected} ({peak.device.low} – {peak.device.high}) | {answer.headroom} |",
-        "", "| | | |", "|---|---:|---|",
-    ]  # fmt: skip
-    lines += [
-        f"| {t(f'component.{line.component}')}: {line.label} | {line.bytes} | `{line.formula}` |"
-        for line in answer.lines
+
+    def say(key: str) -> str:
+        return texts.text(key, report.language)
+
+    peak = report.answer.peak
+    figures = {
+        say("fit.peak"): f"{peak.allocated} ({say(f'instant.{peak.instant}')})",
+        say("fit.device"): f"{peak.device.expected} ({peak.device.low} – {peak.device.high})",
+        say("fit.headroom"): str(report.answer.headroom),
+    }
+    rows = [
+        f"| {say(f'component.{line.component}')} | {line.label} | {line.bytes} | `{line.formula}` |"
+        for line in report.answer.lines
     ]
-    lines += ["", f"[{state.model_name()}]({address()})", ""]
-    return "\n".join(lines)
+    return "\n".join(
+        [
+            f"## {report.verdict}", "", report.reason, "",
+            *(f"- {name}: **{figure}**" for name, figure in figures.items()), "",
+            f"| {say('fit.component')} | {say('fit.line')} | {say('fit.size')} | {say('fit.formula')} |",
+            "|---|---|---:|---|", *rows, "", f"[{report.model}]({report.link})", "",
+        ]
+    )  # fmt: skip
 
 
 def address() -> str:
