@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from calc.autograd.elementwise import dropout
 from calc.autograd.tensor import Tensor
+from calc.model import llama
 from calc.model.activations import activated
 from calc.model.config import Config
 from calc.model.decoder import decoder, pre_norm, sizes, window
 from calc.model.family import Dims, Family
-from calc.model.llama import self_attention
 from calc.model.modules import Modules
 from calc.model.norms import layer_norm
 from calc.model.rotary import Rotation
@@ -31,17 +31,21 @@ def body(m: Modules, ids: Tensor) -> Tensor:
 
 def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """One decoder layer."""
-    return pre_norm(
-        m, x, self_attention, mlp, mask, positions, norm=layer_norm, joined=lambda m, x: dropout(x, m.c.residual_dropout)
-    )
+    return pre_norm(m, x, self_attention, mlp, mask, positions, norm=layer_norm)
+
+
+def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
+    """Grouped-query attention, and a dropout."""
+    return dropout(llama.self_attention(m, x, mask, positions), m.c.residual_dropout)
 
 
 def mlp(m: Modules, x: Tensor) -> Tensor:
-    """Feed-forward without a gate."""
+    """Feed-forward without a gate, and a dropout."""
     c = m.c
     x = m.linear("mlp.c_fc", x, c.intermediate_size, c.mlp_bias)
     x = activated(m, x, c.hidden_act)
-    return m.linear("mlp.c_proj", x, c.hidden_size, c.mlp_bias)
+    x = m.linear("mlp.c_proj", x, c.hidden_size, c.mlp_bias)
+    return dropout(x, c.residual_dropout)
 
 
 def dims(config: Config) -> Dims:
