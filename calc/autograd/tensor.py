@@ -13,6 +13,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
+from weakref import ref
 
 from calc.autograd.storage import GRADIENTS, Standing, Storage, active
 
@@ -92,6 +93,7 @@ class Node:
         "takes_saved",
         "waiting",
         "wants",
+        "__weakref__",
     )
 
     def __init__(self, op: str, inputs: Sequence[Tensor], backward: Callable[..., Any], outputs: int) -> None:
@@ -197,7 +199,7 @@ def record(
             mode.recompute.keep(saved)
         elif mode.checkpoint is not None:
             node = Node(op, inputs, backward, 1)
-            start = mode.checkpoint.promise(len(saved))
+            start = mode.checkpoint.promise(len(saved), node)
         else:
             node = Node(op, inputs, backward, 1)
             kept = tuple(saved)
@@ -213,7 +215,7 @@ def record(
         y.node = node
         node.takes_saved = takes_saved
         if mode.checkpoint is not None:
-            end = mode.checkpoint.promise(len(late)) + len(late)
+            end = mode.checkpoint.promise(len(late), node) + len(late)
             if end > start:
                 node.checkpoint, node.slots = mode.checkpoint, (start, end)
             node.saved = tuple(pinned)
@@ -226,28 +228,30 @@ class Checkpoint:
     """A block whose saved tensors are thrown away and made again in the backward (torch.utils.checkpoint, use_reentrant=False).
 
     The first tensor that the backward asks for runs the block again; the second run stops as soon as the last saved tensor exists;
-    each saved tensor is let go when its node has taken it.
+    each saved tensor is let go when its node has taken it, and not kept at all when its node is gone, because nobody used the result.
     """
 
-    __slots__ = ("again", "kept", "number", "origin", "ran")
+    __slots__ = ("again", "kept", "number", "origin", "owners", "ran")
 
     def __init__(self, again: Callable[[], Any]) -> None:
         self.again: Callable[[], Any] | None = again
         self.number = 0
+        self.owners: list[ref[Node]] = []
         self.kept: list[Storage | None] = []
         self.ran = False
         self.origin = (active.ledger.block, active.ledger.scope)
 
-    def promise(self, n: int) -> int:
-        """Note that the next `n` saved tensors will be made again; the number of the first."""
+    def promise(self, n: int, node: Node) -> int:
+        """Note that the next `n` saved tensors, those of `node`, will be made again; the number of the first."""
         first = self.number
         self.number += n
+        self.owners.extend([ref(node)] * n)
         return first
 
     def keep(self, storages: Sequence[Storage]) -> None:
         """Take what the second run saves."""
         for storage in storages:
-            self.kept.append(storage)
+            self.kept.append(storage if self.owners[len(self.kept)]() is not None else None)
             if len(self.kept) == self.number:
                 raise StopRecomputation
 
