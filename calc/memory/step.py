@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from calc.autograd.storage import ACTIVATIONS, INPUTS, TEMPORARIES, Ledger, Segment, Storage, recording
 from calc.autograd.symbol import Dim
-from calc.autograd.tensor import Node, Tensor, backward, empty
+from calc.autograd.tensor import Accumulate, Node, Tensor, backward, empty
 from calc.memory.breakdown import InstantName
 from calc.memory.depth import ZERO, Depth, Vector, plus, representatives
 from calc.memory.logits import LOSSES
@@ -41,8 +41,10 @@ class Saved:
     dtype: str
     size: int
     op: str
-    scope: str
+    """The operation that made it."""
     block: int | None
+    keepers: tuple[tuple[str, str], ...]
+    """The operations that keep it, each with the name of the trained weight that it works with, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +198,16 @@ def _saved(loss: Tensor) -> tuple[Saved, ...]:
             continue
         nodes[node.sequence] = node
         stack.extend(edge[0] for edge in node.edges if edge is not None and type(edge[0]) is Node)
-    found: dict[int, Saved] = {}
+    found: dict[int, tuple[Storage, int | None, list[tuple[str, str]]]] = {}
     for sequence in sorted(nodes):
         node = nodes[sequence]
+        weight = next((edge[0].leaf.name for edge in node.edges if edge is not None and type(edge[0]) is Accumulate), "")
         for storage in node.saved:
-            if storage.kind >= 0 and id(storage) not in found:
-                found[id(storage)] = Saved(
-                    storage.shape, storage.dtype, storage.size, storage.op, storage.scope, node.block
-                )
-    return tuple(found.values())
+            if storage.kind >= 0:
+                _, _, keepers = found.setdefault(id(storage), (storage, node.block, []))
+                if (node.op, weight) not in keepers:
+                    keepers.append((node.op, weight))
+    return tuple(Saved(s.shape, s.dtype, s.size, s.op, block, tuple(keepers)) for s, block, keepers in found.values())
 
 
 def scratch(size: int) -> None:
