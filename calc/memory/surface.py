@@ -8,6 +8,7 @@ the decisions are the same, the polynomials give exactly what a run would; where
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
@@ -107,6 +108,16 @@ class Surface:
         self.model = built(config if config is not None else config_of(scenario))
         self.gpu = GPUS[scenario.hardware.gpu]
         self.regions: list[Region] = []
+
+    def on(self, gpu: str) -> Surface:
+        """The same plan on another card. Runs are shared where both cards take the same kernels."""
+        other = copy(self)
+        other.gpu = GPUS[gpu]
+        hardware = self.scenario.hardware.model_copy(update={"gpu": other.gpu.id})
+        other.scenario = self.scenario.model_copy(update={"hardware": hardware})
+        if recipe(self.scenario.plan, self.gpu) != recipe(self.scenario.plan, other.gpu):
+            other.regions = []
+        return other
 
     def at(self, batch: int, length: int) -> Scenario:
         """The scenario with another batch and length."""
