@@ -49,11 +49,16 @@ class Ledger:
     """What is alive now, and the peak of each segment so far."""
 
     granularity: int = 1
+    scratch: bool = False
+    """Count what kernels allocate for their own length, which a recording of operations does not see."""
     total: int = 0
     live: list[int] = None  # type: ignore[assignment]
     peak: int = 0
     peak_kinds: tuple[int, ...] = ()
-    peak_at: str = ""
+    peak_op: str = ""
+    peak_scope: str = ""
+    at_peak: bool = False
+    """Nothing was freed since the peak: its kinds are those alive now."""
     kind: int = ACTIVATIONS
     scope: str = ""
     block: int | None = None
@@ -67,15 +72,21 @@ class Ledger:
         self.segments = []
         self.peak_kinds = tuple(self.live)
 
+    def note_peak(self) -> None:
+        """Keep the kinds of the peak, before something is freed."""
+        self.peak_kinds, self.at_peak = tuple(self.live), False
+
     def begin(self, name: str, block: int | None = None) -> None:
         """Close the segment that runs and begin another."""
+        if self.at_peak:
+            self.note_peak()
         self.segments.append(
             Segment(
                 self.name,
                 self.block,
                 self.peak,
                 self.peak_kinds,
-                self.peak_at,
+                f"{self.peak_op} {self.peak_scope}",
                 self.total,
                 tuple(self.live),
                 tuple(self.events or ()),
@@ -84,7 +95,7 @@ class Ledger:
         if self.events is not None:
             self.events = [(self.total, tuple(self.live))]
         self.name, self.block = name, block
-        self.peak, self.peak_kinds, self.peak_at = self.total, tuple(self.live), ""
+        self.peak, self.peak_kinds, self.peak_op, self.peak_scope = self.total, tuple(self.live), "", ""
 
 
 class _Active:
@@ -125,18 +136,24 @@ class Storage:
         if ledger.events is not None:
             ledger.events.append((total, tuple(ledger.live)))
         elif total > ledger.peak:
-            ledger.peak, ledger.peak_kinds, ledger.peak_at = total, tuple(ledger.live), f"{op} {ledger.scope}"
+            ledger.peak, ledger.at_peak, ledger.peak_op, ledger.peak_scope = total, True, op, ledger.scope
 
     def __del__(self) -> None:
-        if self.kind >= 0:
-            self.ledger.live[self.kind] -= self.size
-            self.ledger.total -= self.size
+        kind = self.kind
+        if kind >= 0:
+            ledger = self.ledger
+            if ledger.at_peak:
+                ledger.peak_kinds, ledger.at_peak = tuple(ledger.live), False
+            ledger.live[kind] -= self.size
+            ledger.total -= self.size
 
     def become(self, kind: int) -> None:
         """Count this memory as another kind from now on."""
-        live = self.ledger.live
-        live[self.kind] -= self.size
-        live[kind] += self.size
+        ledger = self.ledger
+        if ledger.at_peak:
+            ledger.note_peak()
+        ledger.live[self.kind] -= self.size
+        ledger.live[kind] += self.size
         self.kind = kind
 
 

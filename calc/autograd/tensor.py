@@ -42,29 +42,29 @@ recording_mode = Recording()
 class Tensor:
     """A shape, a dtype, a storage and the node that made it."""
 
-    __slots__ = (
-        "accumulator",
-        "dtype",
-        "grad",
-        "heads_first",
-        "hook",
-        "name",
-        "node",
-        "requires_grad",
-        "shape",
-        "slot",
-        "storage",
-    )
+    __slots__ = ("dtype", "heads_first", "node", "requires_grad", "shape", "slot", "storage")
+    grad: Tensor | None = None
+    accumulator: Accumulate | None = None
+    hook: Callable[[Tensor], None] | None = None
+    name = ""
 
     def __init__(self, shape: Shape, dtype: str, storage: Storage, heads_first: bool = False) -> None:
         self.shape, self.dtype, self.storage, self.heads_first = shape, dtype, storage, heads_first
         self.node: Node | None = None
         self.slot = 0
         self.requires_grad = False
-        self.grad: Tensor | None = None
-        self.accumulator: Accumulate | None = None
-        self.hook: Callable[[Tensor], None] | None = None
-        self.name = ""
+
+
+class Leaf(Tensor):
+    """A tensor that gradients end in: a weight, or an input that was made to need one."""
+
+    __slots__ = ("accumulator", "grad", "hook", "name")
+
+    def __init__(self, shape: Shape, dtype: str, storage: Storage, heads_first: bool = False, *, name: str = "") -> None:
+        super().__init__(shape, dtype, storage, heads_first)
+        self.grad = self.accumulator = self.hook = None
+        self.name = name
+        self.requires_grad = True
 
 
 class Broad:
@@ -96,25 +96,25 @@ class Node:
         "__weakref__",
     )
 
-    def __init__(self, op: str, inputs: Sequence[Tensor], backward: Callable[..., Any], outputs: int) -> None:
+    def __init__(self, op: str, inputs: Sequence[Tensor], backward: Callable[..., Any], outputs: int = 1) -> None:
         ledger = active.ledger
         self.op, self.scope, self.block = op, ledger.scope, ledger.block
         self.sequence = next(_sequence)
         self.backward: Callable[..., Any] | None = backward
-        self.edges: list[tuple[Node | Accumulate, int] | None] = []
-        self.wants = [t.dtype for t in inputs]
+        edges: list[tuple[Node | Accumulate, int] | None] = []
         for t in inputs:
             if t.node is not None:
-                self.edges.append((t.node, t.slot))
+                edges.append((t.node, t.slot))
             elif t.requires_grad:
                 if t.accumulator is None:
                     t.accumulator = Accumulate(t)
-                self.edges.append((t.accumulator, 0))
+                edges.append((t.accumulator, 0))
             else:
-                self.edges.append(None)
+                edges.append(None)
+        self.edges = edges
+        self.wants = [t.dtype for t in inputs]
         self.saved: tuple[Storage, ...] = ()
         self.checkpoint: Checkpoint | None = None
-        self.slots = (0, 0)
         self.takes_saved = False
         self.grads: list[Tensor | None] = [None] * outputs
         self.waiting = 0
@@ -154,19 +154,22 @@ def empty(shape: Shape, dtype: str, op: str, heads_first: bool = False) -> Tenso
 
 def parameter(shape: Shape, dtype: str, name: str, trainable: bool) -> Tensor:
     """A weight: its bytes are standing ones."""
-    tensor = Tensor(shape, dtype, Standing(shape, dtype, name))
-    tensor.requires_grad, tensor.name = trainable, name
+    tensor = Leaf(shape, dtype, Standing(shape, dtype, name), name=name)
+    tensor.requires_grad = trainable
     return tensor
 
 
 def view(x: Tensor, shape: Shape, heads_first: bool | None = None) -> Tensor:
     """The same memory in another shape."""
-    y = Tensor(shape, x.dtype, x.storage, x.heads_first if heads_first is None else heads_first)
-    y.node, y.slot, y.requires_grad, y.name = x.node, x.slot, x.requires_grad, x.name
+    first = x.heads_first if heads_first is None else heads_first
     if x.node is None and x.requires_grad and recording_mode.recompute is None:
+        y: Tensor = Leaf(shape, x.dtype, x.storage, first, name=x.name)
         if x.accumulator is None:
             x.accumulator = Accumulate(x)
         y.accumulator = x.accumulator
+        return y
+    y = Tensor(shape, x.dtype, x.storage, first)
+    y.node, y.slot, y.requires_grad = x.node, x.slot, x.requires_grad
     return y
 
 
@@ -193,34 +196,45 @@ def record(
     is handed what was saved, to write over it.
     """
     mode = recording_mode
-    tracked = mode.enabled and any([t.requires_grad for t in inputs])
-    if tracked:
-        if mode.recompute is not None:
-            mode.recompute.keep(saved)
-        elif mode.checkpoint is not None:
-            node = Node(op, inputs, backward, 1)
-            start = mode.checkpoint.promise(len(saved), node)
-        else:
-            node = Node(op, inputs, backward, 1)
-            kept = tuple(saved)
+    tracked = False
+    if mode.enabled:
+        for t in inputs:
+            if t.requires_grad:
+                tracked = True
+                break
+    if not tracked:
+        y = Tensor(shape, dtype, Storage(shape, dtype, op) if result is None else result, heads_first)
+        others = [Storage(s, d, o) for s, d, o in extra] if extra else ()
+        return y
+    recompute, checkpoint = mode.recompute, mode.checkpoint
+    if recompute is not None:
+        if saved:
+            recompute.keep(saved)
+    else:
+        node = Node(op, inputs, backward)
+        node.takes_saved = takes_saved
+        if checkpoint is not None:
+            number = len(saved) + len(extra) + saves_output
+            if number:
+                node.checkpoint, node.slots = checkpoint, checkpoint.promise(number, node)
+            saved = ()
     storage = Storage(shape, dtype, op) if result is None else result
     y = Tensor(shape, dtype, storage, heads_first)
-    others = [Storage(s, d, o) for s, d, o in extra]
-    if tracked:
-        late = [storage, *others] if saves_output else others
-        y.requires_grad = True
-        if mode.recompute is not None:
-            mode.recompute.keep(late)
-            return y
-        y.node = node
-        node.takes_saved = takes_saved
-        if mode.checkpoint is not None:
-            end = mode.checkpoint.promise(len(late), node) + len(late)
-            if end > start:
-                node.checkpoint, node.slots = mode.checkpoint, (start, end)
-            node.saved = tuple(pinned)
-        else:
-            node.saved = (*kept, *late, *pinned)
+    y.requires_grad = True
+    others = [Storage(s, d, o) for s, d, o in extra] if extra else ()
+    if recompute is not None:
+        if saves_output:
+            recompute.keep((storage, *others))
+        elif others:
+            recompute.keep(others)
+        return y
+    y.node = node
+    if checkpoint is not None:
+        node.saved = tuple(pinned)
+    elif saves_output:
+        node.saved = (*saved, storage, *others, *pinned)
+    else:
+        node.saved = (*saved, *others, *pinned)
     return y
 
 
@@ -241,19 +255,21 @@ class Checkpoint:
         self.ran = False
         self.origin = (active.ledger.block, active.ledger.scope)
 
-    def promise(self, n: int, node: Node) -> int:
-        """Note that the next `n` saved tensors, those of `node`, will be made again; the number of the first."""
+    def promise(self, n: int, node: Node) -> tuple[int, int]:
+        """Note that the next `n` saved tensors, those of `node`, will be made again; the number of the first, and of the first after them."""
         first = self.number
-        self.number += n
-        self.owners.extend([ref(node)] * n)
-        return first
+        self.number = end = first + n
+        owner = ref(node)
+        self.owners.extend((owner,) * n)
+        return first, end
 
     def keep(self, storages: Sequence[Storage]) -> None:
         """Take what the second run saves."""
+        kept, owners = self.kept, self.owners
         for storage in storages:
-            self.kept.append(storage if self.owners[len(self.kept)]() is not None else None)
-            if len(self.kept) == self.number:
-                raise StopRecomputation
+            kept.append(storage if owners[len(kept)]() is not None else None)
+        if len(kept) == self.number:
+            raise StopRecomputation
 
     def saved(self, slots: tuple[int, int]) -> tuple[Storage | None, ...]:
         """The saved tensors of one node; the block runs again if it has not."""
@@ -337,25 +353,26 @@ def backward(
         taken = None
         for k, want in enumerate(node.wants):
             made = outgoing[k]
+            if made is None:
+                continue
             if type(made) is Broad:
                 made = outgoing[k] = empty(made.shape, made.full.dtype, "sum")
-            if made is not None and made.dtype != want and edges[k] is not None:
+            if made.dtype != want and edges[k] is not None:
                 outgoing[k] = empty(made.shape, want, "gradient cast", made.heads_first)
-        made = None
-        incoming = None
+        made = incoming = None
         node.saved, node.checkpoint = (), None
         for k, edge in enumerate(edges):
-            made, outgoing[k] = outgoing[k], None
             if edge is None:
-                made = None
+                outgoing[k] = None
                 continue
+            made, outgoing[k] = outgoing[k], None
             target, slot = edge
             if made is not None:
                 if target.grads[slot] is None:
                     target.grads[slot] = made
                 else:
                     accumulate_into(target, slot, made)
-            made = None
+                made = None
             target.waiting -= 1
             if not target.waiting:
                 heapq.heappush(ready, (-target.sequence, next(tie), target))

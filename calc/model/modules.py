@@ -14,8 +14,8 @@ from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
 from calc.autograd.quantized import int8_mm, packed4_mm
 from calc.autograd.storage import ACTIVATIONS, CASTS, Standing, active
-from calc.autograd.tensor import Accumulate, Checkpoint, Shape, Tensor, backward, parameter, record, recording_mode
-from calc.model.adapters import adapted, targeted
+from calc.autograd.tensor import Accumulate, Checkpoint, Leaf, Shape, Tensor, backward, parameter, record, recording_mode
+from calc.model.adapters import adapted, fused, targeted
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
 
@@ -23,8 +23,10 @@ from calc.model.recipe import Recipe
 class Modules:
     """The model while it runs: recipe, weights by name, and the block that runs."""
 
-    def __init__(self, recipe: Recipe, dims: Any, on_gradient: Callable[[Tensor], None] | None = None) -> None:
-        self.recipe, self.c, self.on_gradient = recipe, dims, on_gradient
+    def __init__(
+        self, recipe: Recipe, dims: Any, on_gradient: Callable[[Tensor], None] | None = None, model_type: str = ""
+    ) -> None:
+        self.recipe, self.c, self.on_gradient, self.model_type = recipe, dims, on_gradient, model_type
         self.batch, self.length = recipe.batch, recipe.length
         self.rows = recipe.batch * recipe.length
         self.prefix, self.block = "", None
@@ -34,6 +36,10 @@ class Modules:
         self.casts: dict[int, Tensor] = {}
         self.held: list[Any] = []
         """What the block's Python frame keeps alive until it returns."""
+        self.waiting: dict[str, Tensor] = {}
+        """Results of layers that a fused kernel computed with another's, until they are asked for."""
+        self.contexts: list[Any] = []
+        """What the graph's own functions keep alive until the graph is let go, after the backward."""
         self.outputs: list[Tensor] = []
         """What the caller of the model keeps alive until the step is over."""
 
@@ -73,7 +79,7 @@ class Modules:
         return self.weights[(None, name)]
 
     def lowered(self, weight: Tensor) -> Tensor:
-        """A weight as autocast hands it to a product: cast once per forward if it is trained, else each time."""
+        """A weight, or another leaf, as autocast hands it to a product: cast once per forward if it needs a gradient, else each time."""
         to = self.recipe.autocast
         if to is None or weight.dtype != "fp32":
             return weight
@@ -93,6 +99,9 @@ class Modules:
         """nn.Linear(x.shape[-1], out) of that name, with whatever the recipe puts around it."""
         adapters = self.recipe.adapters
         if adapters is not None and role == "linear" and targeted(name, adapters.targets):
+            known = fused(self, adapters, name, x, out, bias)
+            if known is not None:
+                return known
             return adapted(self, adapters, name, x, out, bias, transposed)
         return self._plain(name, x, out, bias, role, transposed)
 
@@ -127,7 +136,8 @@ class Modules:
         if self.recipe.autocast is not None:
             bias = None if bias is None else self.lowered(bias)
             weight = self.lowered(weight)
-            lowered = cast(x, self.recipe.autocast)  # x itself is held by the frame that called
+            # A leaf is kept like a weight; x itself is held by the frame that called.
+            lowered = cast(x, self.recipe.autocast) if x.accumulator is None else self.lowered(x)
             return mm(lowered, weight, bias, transposed=transposed)
         return mm(x, weight, bias, transposed=transposed)
 
@@ -140,7 +150,7 @@ class Modules:
         if scaled:
             x = scale(x)
         if self.recipe.adapters is not None and self.recipe.checkpointing != "none" and not x.requires_grad and role == "embedding":
-            x.requires_grad = True
+            x = Leaf(x.shape, x.dtype, x.storage)
             x.accumulator = Accumulate(x)
         return x
 
@@ -168,8 +178,8 @@ class Modules:
     def _checkpointed(self, block: Callable[..., Tensor], x: Tensor, *context: Any) -> Tensor:
         index, prefix = self.block, self.prefix
 
-        source = Tensor(x.shape, x.dtype, x.storage)
-        source.requires_grad = x.requires_grad
+        source = Leaf(x.shape, x.dtype, x.storage)
+        source.requires_grad, source.accumulator = x.requires_grad, x.accumulator
 
         def again() -> None:
             before = self.block, self.prefix, self.casts
@@ -206,8 +216,7 @@ class Modules:
             ledger = active.ledger
             kind, scope = ledger.kind, ledger.scope
             self.block, self.prefix, self.casts = index, prefix, {}
-            source = Tensor(x_shape, x_dtype, x_storage)
-            source.requires_grad = True
+            source = Leaf(x_shape, x_dtype, x_storage)
             ledger.kind = ACTIVATIONS
             try:
                 again = self._run(block, source, *context)
@@ -222,6 +231,7 @@ class Modules:
             return (gradient,)
 
         x_shape, x_dtype, x_storage = x.shape, x.dtype, x.storage
+        self.contexts.append(context)
         return record("checkpoint", y.shape, y.dtype, (x,), nested, (x.storage,), result=y.storage)
 
     def inventory(self, represented: dict[int, int]) -> tuple[Parameter, ...]:
