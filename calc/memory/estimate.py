@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from calc.autograd.storage import ACTIVATIONS, CASTS, GRADIENTS, LOGITS, TEMPORARIES
@@ -95,7 +95,11 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
     plan, gpu = scenario.plan, GPUS[scenario.hardware.gpu]
     notes = problems(scenario, model, gpu)
     how = recipe(plan, gpu)
-    result = step.run(model, how, granularity=granularity, on_gradient=stepping_in_backward(scenario))
+    stepping = stepping_in_backward(scenario)
+    if stepping is None:
+        result = _ran(model, how, granularity)
+    else:
+        result = step.run(model, how, granularity=granularity, on_gradient=stepping)
     stands = standing(scenario, model, result.parameters, granularity=granularity)
 
     instants = [Instant("load", stands.load, stands.loaded)]
@@ -123,6 +127,12 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
         headroom=gpu.capacity - device.expected,
         problems=notes,
     )
+
+
+@lru_cache(maxsize=128)
+def _ran(model: Architecture, how: Recipe, granularity: int) -> step.Step:
+    """The run on shapes, which plans that differ only in what stands beside it share: optimizers, cards."""
+    return step.run(model, how, granularity=granularity)
 
 
 @dataclass(frozen=True, slots=True)
