@@ -60,7 +60,9 @@ class Leaf(Tensor):
 
     __slots__ = ("accumulator", "grad", "hook", "name")
 
-    def __init__(self, shape: Shape, dtype: str, storage: Storage, heads_first: bool = False, *, name: str = "") -> None:
+    def __init__(
+        self, shape: Shape, dtype: str, storage: Storage, heads_first: bool = False, *, name: str = ""
+    ) -> None:
         super().__init__(shape, dtype, storage, heads_first)
         self.grad = self.accumulator = self.hook = None
         self.name = name
@@ -124,7 +126,6 @@ class Accumulate:
     """Puts a gradient into its leaf; runs as soon as it is ready, like PyTorch's AccumulateGrad."""
 
     __slots__ = ("grads", "leaf", "waiting")
-    sequence = 1 << 62
     edges: tuple[()] = ()
 
     def __init__(self, leaf: Tensor) -> None:
@@ -326,15 +327,12 @@ def backward(
     if gradient is None:
         gradient = empty((1,), loss.dtype, "ones_like")
     root.grads[loss.slot] = gradient
-    tie = count()
-    ready: list[tuple[int, int, Any]] = [(-root.sequence, next(tie), root)]
+    ready: list[tuple[int, Any]] = [(-root.sequence, root)]
+    push, pop = heapq.heappush, heapq.heappop
     block = root.block
     del root
     while ready:
-        node = heapq.heappop(ready)[2]
-        if type(node) is Accumulate:
-            node.run()
-            continue
+        node = pop(ready)[1]
         if node.block != block:
             block = node.block
             if on_block is not None:
@@ -346,10 +344,7 @@ def backward(
         taken: Any = None
         if node.checkpoint is not None:
             taken = node.checkpoint.saved(node.slots)
-        if node.takes_saved:
-            outgoing = list(function(taken or node.saved, *incoming))
-        else:
-            outgoing = list(function(*incoming))
+        outgoing = list(function(taken or node.saved, *incoming) if node.takes_saved else function(*incoming))
         taken = None
         for k, want in enumerate(node.wants):
             made = outgoing[k]
@@ -374,8 +369,12 @@ def backward(
                     accumulate_into(target, slot, made)
                 made = None
             target.waiting -= 1
-            if not target.waiting:
-                heapq.heappush(ready, (-target.sequence, next(tie), target))
+            if target.waiting:
+                continue
+            if type(target) is Accumulate:  # first in any queue, so it need not wait in ours
+                target.run()
+            else:
+                push(ready, (-target.sequence, target))
         node.edges = []
         del node, edges, function
     del gradient
