@@ -49,6 +49,15 @@ def number(value: float | int) -> str:
     return f"{value:.6g}"
 
 
+def brief(value: float) -> str:
+    """A number to three figures.
+
+    >>> brief(6.48309e-15), brief(1908.4)
+    ('6.48e-15', '1,910')
+    """
+    return number(float(f"{value:.3g}"))
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
     """One expression, and named parts of it; a part may use those that follow it.

@@ -136,10 +136,10 @@ def options(text: str) -> dict[str, object]:
     """What `options_text` wrote. Numbers, true and false, lists with semicolons; the rest are words."""
     found: dict[str, object] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
-        name, separator, value = part.replace("=", ":", 1).partition(":")
+        name, separator, given = part.replace("=", ":", 1).partition(":")
         if not separator or not name.strip():
             raise ValueError(f"write options as name:value, not '{part[:40]}'")
-        found[name.strip()] = _value(value.strip())
+        found[name.strip()] = value(given.strip())
     return found
 
 
@@ -154,7 +154,7 @@ def _curve(text: str) -> Curve:
     if rate:
         fields["learning_rate"] = rate
     if warmup:
-        fields["warmup"] = _value(warmup)
+        fields["warmup"] = value(warmup)
     return Curve.model_validate(fields)
 
 
@@ -170,7 +170,8 @@ def _text(value: object) -> str:
             return str(value)
 
 
-def _value(text: str) -> object:
+def value(text: str) -> object:
+    """A number, a flag, a list of numbers, or a word, by its looks."""
     if text in ("true", "True", "false", "False"):
         return text.lower() == "true"
     if ";" in text:

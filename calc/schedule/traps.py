@@ -103,6 +103,8 @@ def _first_step(planned: Planned) -> Values | None:
     if planned.steps == 0 or planned.schedule.at(0) != 0:
         return None
     zeros = next((s for s in range(min(planned.steps, 10)) if planned.schedule.at(s) != 0), planned.steps)
+    if zeros / planned.steps < 0.005:  # nothing lost in a long run
+        return None
     return {"zeros": number(zeros), "T": number(planned.steps), "share": f"{100 * zeros / planned.steps:.2g} %"}
 
 
@@ -246,21 +248,14 @@ def _options_dropped(planned: Planned) -> Values | None:
 
 
 def _rises_past_end(planned: Planned) -> Values | None:
-    """Past the end the rate climbs back: seen when T is smaller than the steps really made."""
-    T = planned.steps
-    if (
-        T < 4
-        or planned.plan.prepared_num_processes > 1
-        or planned.schedule.halts_at
-        or planned.kind.length == "ignored"
-    ):
+    """Past its end the curve climbs back, which a run sees whose schedule was built for fewer steps. Trainer's is not."""
+    T, ticks = planned.steps, planned.plan.prepared_num_processes
+    own = planned.kind.tool == "transformers" and ticks == 1
+    if T < 8 or own or planned.schedule.halts_at or planned.kind.length == "ignored" or planned.kind.refuses_past_end:
         return None
-    if planned.kind.refuses_past_end:
-        return None
-    end = planned.schedule.at(T)
-    return (
-        {"T": number(T)} if planned.schedule.at(T + max(T // 4, 1)) > end + planned.plan.learning_rate * 1e-3 else None
-    )
+    end = -(-T // ticks)
+    later = planned.schedule.at(end + max(end // 4, 1))
+    return {"T": number(end)} if later > planned.schedule.at(end) + planned.plan.learning_rate * 1e-3 else None
 
 
 TRAPS: Table[TrapKind[Planned]] = Table(

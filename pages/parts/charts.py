@@ -6,12 +6,14 @@ order, also where one is empty: the same component has the same colour on every 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import streamlit as st
 
 from calc.memory.breakdown import COMPONENTS, Breakdown, Component, Instant
 from calc.units import Bytes
+from pages.parts.curves import Curve
 from pages.parts.here import Here
 from pages.parts.state import t
 
@@ -120,3 +122,83 @@ def timeline(answer: Breakdown) -> Figure:
 
 def _bold(words: str, strong: bool) -> str:
     return f"<b>{words}</b>" if strong else words
+
+
+# Streamlit puts the theme's own colours in the place of these; four that differ in both modes.
+CURVES = ("#000001", "#000004", "#000006", "#000007")
+
+
+def rates(shown: list[Curve], *, log: bool) -> Figure:
+    """Learning rates over the run, one line a curve; each phase carries its name and formula for the cursor.
+
+    The phases of the first curve are shaded and named.
+    """
+    lines: list[dict[str, Any]] = []
+    for place, curve in enumerate(shown):
+        colour = {"color": CURVES[place % len(CURVES)], "width": 2.4 if place == 0 else 1.8}
+        group = {"legendgroup": str(place), "mode": "lines", "type": "scatter"}
+        for number, segment in enumerate(curve.segments):
+            lone = len(segment.steps) == 1
+            lines.append(
+                {
+                    **group, "x": curve.along(segment.steps), "y": list(segment.rates), "line": colour,
+                    "name": curve.name, "showlegend": number == 0, "mode": "lines+markers" if lone else "lines",
+                    "hovertemplate": f"<b>%{{y:.4g}}</b> {segment.phase.name}<br>{segment.phase.numbers}"
+                    f"<extra>{curve.name}</extra>",
+                }
+            )  # fmt: skip
+        joints = [(a, b) for a, b in zip(curve.segments, curve.segments[1:], strict=False)]
+        for a, b in joints:
+            lines.append(
+                {**group, "x": curve.along((a.steps[-1], b.steps[0])), "y": [a.rates[-1], b.rates[0]], "line": colour,
+                 "showlegend": False, "hoverinfo": "skip"}
+            )  # fmt: skip
+    bands = [(segment, shown[0].along((segment.steps[0], segment.steps[-1]))) for segment in shown[0].segments[:12]]
+    return {
+        "data": lines,
+        "layout": {
+            "height": 330, "margin": {"l": 4, "r": 8, "t": 26, "b": 4}, "hovermode": "closest", "hoverdistance": 40,
+            "legend": {"orientation": "h", "y": -0.14, "x": 0},
+            "xaxis": {"rangemode": "tozero", "zeroline": False},
+            "yaxis": {"type": "log" if log else "linear", "exponentformat": "e", "showexponent": "all",
+                      "rangemode": "tozero"},
+            "shapes": [
+                {"type": "rect", "xref": "x", "yref": "paper", "x0": ends[0], "x1": ends[1], "y0": 0, "y1": 1,
+                 "fillcolor": SHADE, "opacity": 0.35 if place % 2 == 0 else 0.0, "line": {"width": 0},
+                 "layer": "below"}
+                for place, (_, ends) in enumerate(bands)
+            ],
+            "annotations": [
+                {"x": (ends[0] + ends[1]) / 2, "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False,
+                 "text": segment.phase.name, "font": {"size": 12}}
+                for segment, ends in bands
+                if len(bands) <= 6
+            ],
+        },
+    }  # fmt: skip
+
+
+def moved(marks: list[float], shares: dict[str, list[float]], rate: float) -> Figure:
+    """Share of the weights that one step moves against the learning rate, a line a format, and the chosen rate."""
+    return {
+        "data": [
+            {"type": "scatter", "mode": "lines", "x": marks, "y": values, "name": name,
+             "line": {"color": CURVES[place % len(CURVES)], "width": 2},
+             "hovertemplate": f"{name} · %{{x:.2e}}<br><b>%{{y:.1%}}</b><extra></extra>"}
+            for place, (name, values) in enumerate(shares.items())
+        ],
+        "layout": {
+            "height": 260, "margin": {"l": 4, "r": 8, "t": 22, "b": 4},
+            "legend": {"orientation": "h", "y": -0.2, "x": 0},
+            "xaxis": {"type": "log", "exponentformat": "e", "fixedrange": True},
+            "yaxis": {"tickformat": ".0%", "range": [0, 1.03], "fixedrange": True},
+            "shapes": [
+                {"type": "line", "x0": rate, "x1": rate, "yref": "paper", "y0": 0, "y1": 1,
+                 "line": {"color": LOAD_LINE, "width": 2}},
+            ],
+            "annotations": [
+                {"x": math.log10(rate), "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False,
+                 "text": f"{rate:.3g}"},
+            ],
+        },
+    }  # fmt: skip

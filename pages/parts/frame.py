@@ -21,6 +21,7 @@ from pages.parts.tools import tools
 from pages.parts.verdict import bottom
 
 ROOT = Path(__file__).parents[2]
+LOGO = ROOT / "assets" / "favicon.svg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Entry:
 PAGES = (
     Entry("fit", ":material/directions_boat:"),
     Entry("optimizers", ":material/function:"),
+    Entry("precision", ":material/straighten:"),
+    Entry("schedule", ":material/show_chart:"),
 )
 
 _running = threading.local()
@@ -55,7 +58,7 @@ def main() -> None:
     _settle()
     st.set_page_config(
         page_title="Plimsoll",
-        page_icon=str(ROOT / "assets" / "favicon.svg"),
+        page_icon=str(LOGO),
         layout="wide",
         initial_sidebar_state="collapsed",
     )
@@ -90,7 +93,7 @@ def _bar(entry: Entry, pages: dict[str, st.Page], now: Here) -> None:
     """Name, pages, and what every page offers. A page's link carries the scenario, also into a new tab."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
-            st.image(str(ROOT / "assets" / "favicon.svg"), width=28)
+            st.html(LOGO.read_text(), width=28)
             st.markdown("**Plimsoll**", width="content", help=t("tagline"))
             for other in PAGES:
                 name = f"**{t(f'nav.{other.id}')}**" if other is entry else t(f"nav.{other.id}")

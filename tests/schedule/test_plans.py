@@ -142,7 +142,7 @@ IN_A_TRAP: dict[str, dict[str, Any]] = {
     "completions_counted": {"num_samples": 1000, "completions": {"num_generations": 8}},
     "options_dropped": {"type": "constant_with_warmup", "max_steps": 10, "kwargs": {"num_cycles": 2}},
     "momentum_moves": {"type": "torch-one-cycle", "max_steps": 100},
-    "rises_past_end": {"type": "cosine", "max_steps": 100},
+    "rises_past_end": {"type": "cosine", "max_steps": 100, "prepared_num_processes": 2},
 }
 
 
@@ -158,6 +158,11 @@ def test_each_trap_is_found_with_its_texts_and_a_source(name: str) -> None:
 def test_a_plain_plan_is_in_no_trap() -> None:
     """Linear with a floorless decay and no warmup: nothing to say."""
     assert () == traps(planned(max_steps=100))
+
+
+def test_notes_that_say_nothing_new_stay_away() -> None:
+    """A zero first step of a long run, and what lies past the end of a Trainer run."""
+    assert () == traps(planned(type="cosine", max_steps=10_000, warmup_steps=0.03))
 
 
 def test_traps_named_by_a_schedule_exist() -> None:

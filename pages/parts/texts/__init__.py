@@ -11,13 +11,24 @@ from typing import Literal, get_args
 from pydantic import BaseModel
 
 from calc.scenario import FullFineTuning, Hardware, Lora, LoraAdapter, QLora, Quantization, Scenario, Sharding
-from pages.parts.texts import answer, fields, fit, frame, optimizers, options
+from pages.parts.texts import (
+    advice,
+    answer,
+    fields,
+    fit,
+    frame,
+    optimizers,
+    options,
+    precision,
+    schedule,
+    traps,
+)
 from pages.parts.texts.row import FieldText, Text
 
 Language = Literal["en", "ko"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
-AREAS = (answer, fit, frame, options, optimizers)
+AREAS = (answer, fit, frame, options, optimizers, schedule, traps, advice, precision)
 FIELDS: dict[str, FieldText] = fields.FIELDS
 
 
