@@ -9,7 +9,7 @@ from pages.parts import charts
 from pages.parts.frame import framed
 from pages.parts.ledger import ledger
 from pages.parts.state import t
-from pages.parts.verdict import headline, problems
+from pages.parts.verdict import headline, operation, problems
 
 here = framed()
 headline(here)
@@ -74,8 +74,9 @@ with st.container(border=True):
     st.header(t("fit.timeline"), anchor=False)
     alt = t("fit.timeline.alt", instant=t(f"instant.{peak.instant}"), allocated=peak.allocated)
     charts.draw(charts.timeline(answer), key="timeline", alt=alt, name="step")
+    st.caption(t("fit.timeline.operation", instant=t(f"instant.{peak.instant}"), operation=operation(answer)))
 
 with st.container(border=True):
     st.header(t("fit.lines"), help=t("fit.lines.hint"), anchor=False)
-    ledger(answer.lines, peak.allocated, key="lines")
+    ledger(answer.lines, peak.allocated, key="lines", title=t("fit.lines"))
     st.caption(t("fit.host", training=answer.host.training, load=answer.host.load))

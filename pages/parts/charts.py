@@ -15,7 +15,7 @@ from calc.memory.breakdown import COMPONENTS, Breakdown, Component, Instant
 from calc.units import Bytes
 from pages.parts.curves import Curve
 from pages.parts.here import Here
-from pages.parts.state import t
+from pages.parts.state import on_phone, t
 
 Figure = dict[str, Any]
 
@@ -27,7 +27,11 @@ MENU = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", 
 
 def draw(figure: Figure, *, key: str, alt: str, name: str) -> None:
     """Show a figure; its own menu saves it as a picture under this name."""
-    menu = {**MENU, "toImageButtonOptions": {"format": "svg", "filename": f"plimsoll-{name}"}}
+    menu = {
+        **MENU,
+        "displayModeBar": False if on_phone() else "hover",
+        "toImageButtonOptions": {"format": "svg", "filename": f"plimsoll-{name}"},
+    }
     st.plotly_chart(figure, key=key, alt=alt, config=menu)
 
 
@@ -67,7 +71,7 @@ def load(here: Here, answer: Breakdown) -> Figure:
     return {
         "data": [*bars, band, tick],
         "layout": {
-            "barmode": "stack", "height": 172, "margin": {"l": 4, "r": 8, "t": 24, "b": 0},
+            "barmode": "stack", "height": 172, "showlegend": not on_phone(), "margin": {"l": 4, "r": 8, "t": 24, "b": 0},
             "legend": {"orientation": "h", "y": -0.28, "x": 0, "traceorder": "normal"},
             "xaxis": {"range": [0, end], "ticksuffix": " GiB", "zeroline": False, "fixedrange": True},
             "yaxis": {"visible": False, "range": [-0.72, 0.42], "fixedrange": True},

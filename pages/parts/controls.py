@@ -36,7 +36,8 @@ def draw() -> None:
     _stops("plan.micro_batch_size", BATCHES)
     _stops("plan.seq_len", LENGTHS)
     _choice("plan.precision", _words(kinds.Precision), _labels("precision", kinds.Precision))
-    st.caption(t(f"flags.{state.kept('plan.precision')}"))
+    flags = t(f"flags.{state.kept('plan.precision')}")
+    st.markdown(f":small[{flags}]")
     _choice("plan.optimizer", list(OPTIMIZERS), {row.id: f"{row.id} · {row.label}" for row in OPTIMIZERS.values()})
     _choice(
         "plan.gradient_checkpointing",

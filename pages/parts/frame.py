@@ -6,9 +6,12 @@ starts that page's file alone. So every page file begins with `here = framed()`,
 
 from __future__ import annotations
 
+import base64
 import gc
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import streamlit as st
@@ -93,15 +96,22 @@ def _bar(entry: Entry, pages: dict[str, st.Page], now: Here) -> None:
     """Name, pages, and what every page offers. A page's link carries the scenario, also into a new tab."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
-            st.html(LOGO.read_text(), width=28)
-            st.markdown("**Plimsoll**", width="content", help=t("tagline"))
-            for other in PAGES:
-                name = f"**{t(f'nav.{other.id}')}**" if other is entry else t(f"nav.{other.id}")
-                st.page_link(pages[other.id], label=name, icon=other.sign, query_params=state.query())
+            st.html(f'<img src="{_data_url(LOGO)}" width="28" height="28" alt="{t("tagline")}">', width=28)
+            st.markdown("**Plimsoll**", width="content")
+            with st.popover(t(f"nav.{entry.id}"), icon=":material/menu:") if state.on_phone() else nullcontext():
+                for other in PAGES:
+                    name = f"**{t(f'nav.{other.id}')}**" if other is entry else t(f"nav.{other.id}")
+                    sign = other.sign if state.on_phone() else ""
+                    st.page_link(pages[other.id], label=name, icon=sign, query_params=state.query())
         with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
             tools([path.url_path for path in pages.values()])
             downloads(now)
             st.button(t("language.other"), key="language", on_click=state.other_language)
+
+
+@cache
+def _data_url(picture: Path) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(picture.read_bytes()).decode()}"
 
 
 def _notes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from calc import Breakdown, Scenario, estimate
 from calc.catalog.gpus import GPUS, Gpu
@@ -19,6 +20,11 @@ class Here:
     answer: Breakdown | None
     """None where there is no answer; then `refusal` says why."""
     refusal: str = ""
+
+    @property
+    def config(self) -> dict[str, Any] | None:
+        """The model's config.json; None where `calc` has it in its own catalogue."""
+        return self.model.config if isinstance(self.model, Known) else None
 
     @property
     def gpu(self) -> Gpu:

@@ -18,12 +18,12 @@ _table = st.components.v2.component(
 )
 
 
-def ledger(lines: tuple[Line, ...], total: Bytes, *, key: str) -> None:
-    """The lines, largest component first as they stand, and their sum."""
+def ledger(lines: tuple[Line, ...], total: Bytes, *, key: str, title: str) -> None:
+    """The lines as they stand, and their sum. The title is read out, not shown."""
     rows = [_row(place, line, total) for place, line in enumerate(lines) if line.bytes]
     rows.append({"label": t("fit.lines.total"), "size": str(total), "certainty": ""})
     code = [t("fit.formula"), t("fit.numbers")]
-    _table(key=key, data={"title": t("fit.lines"), "rows": rows, "code": code}, width="stretch")
+    _table(key=key, data={"title": title, "rows": rows, "code": code}, width="stretch")
 
 
 def _row(place: int, line: Line, total: Bytes) -> dict[str, Any]:

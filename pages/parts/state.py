@@ -166,6 +166,11 @@ def language() -> Language:
     return chosen
 
 
+def on_phone() -> bool:
+    """Whether the browser says that it is a phone's: what needs width is then put another way."""
+    return "Mobi" in (st.context.headers.get("User-Agent") or "")
+
+
 def other_language() -> None:
     """Read on in the other language. For a callback."""
     session = st.session_state

@@ -32,6 +32,11 @@ def failing(answer: Breakdown) -> Instant | None:
     return next((instant for instant in answer.instants if instant.allocated + beside > answer.capacity), None)
 
 
+def operation(answer: Breakdown) -> str:
+    """The operation that is running when the step is at its highest."""
+    return next(instant.operation for instant in answer.instants if instant.name == answer.peak.instant).strip()
+
+
 def sentence(here: Here) -> str:
     """The verdict in one sentence, as Markdown without formatting."""
     return f"{t(f'verdict.{verdict(here)}')}: {_figures(here)}"

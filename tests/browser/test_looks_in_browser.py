@@ -63,7 +63,7 @@ def test_a_korean_browser_is_answered_in_korean_and_may_change(visit, chromium):
     context = chromium.new_context(viewport=DESKTOP, locale="ko-KR")
     page = visit("/", context=context)
     expect(page.locator("h1")).to_contain_text("들어가지 않습니다")
-    assert "ko" == page.evaluate("document.documentElement.lang")
+    expect(page.locator("html")).to_have_attribute("lang", "ko")
     figures = page.locator('[data-testid="stMetricValue"]').all_inner_texts()
 
     page.get_by_role("button", name="English").click()

@@ -37,13 +37,16 @@ TEXTS = {
         "Allocated memory at each instant of the step; {instant} is the highest with {allocated}.",
         "스텝의 각 순간에 할당된 메모리. 가장 높은 순간은 {instant}, {allocated}.",
     ),
-    "fit.timeline.operation": Text("Highest while running {operation}.", "{operation} 실행 중에 가장 높습니다."),
+    "fit.timeline.operation": Text(
+        "Allocated memory in GiB at the highest point of each instant. {instant} peaks at: {operation}.",
+        "각 순간의 가장 높은 지점에 할당된 메모리 (GiB). {instant}의 최고점: {operation}.",
+    ),
     "fit.lines": Text("Every line of the peak", "최대 순간의 모든 항목"),
     "fit.lines.hint": Text(
         "Open a line for its formula, this run's numbers and the source.",
         "항목을 열면 공식, 이번 실행의 숫자, 출처가 보입니다.",
     ),
-    "fit.lines.total": Text("Sum: allocated at the peak", "합계: 최대 할당량"),
+    "fit.lines.total": Text("Sum", "합계"),
     "fit.component": Text("Component", "구성 요소"),
     "fit.line": Text("Line", "항목"),
     "fit.size": Text("Size", "크기"),
