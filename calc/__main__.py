@@ -1,4 +1,4 @@
-"""The command line: `python -m calc estimate|params|schedule|link|open`.
+"""The command line: `python -m calc estimate|plan|params|schedule|link|open|schema`.
 
 Scenarios come as JSON Lines from a file or standard input; answers go out as JSON Lines in the same order. A bad line gives an error
 object and the rest go on. Exit status: 0 when all were answered, 1 when an asserted plan does not fit, 2 when a line was bad.
@@ -21,6 +21,7 @@ from calc.memory.estimate import built, config_of, estimate, parameter_count
 from calc.memory.problems import Refused
 from calc.memory.recipes import recipe
 from calc.memory.step import run
+from calc.planner.room import fits, need
 from calc.scenario import ConfigModel, FullFineTuning, PathModel, Scenario
 from calc.schedule.phases import ScheduleError
 from calc.units import count, readable
@@ -42,6 +43,20 @@ def main(arguments: list[str] | None = None) -> int:
     one.add_argument(
         "--margin", type=share, default=0.0, metavar="8%", help="room that must stay free with --assert-fits"
     )
+    plan = commands.add_parser(
+        "plan", help="what to change so that it fits, how far one can go, and the best plan that fits"
+    )
+    plan.add_argument("source", help="JSON Lines file of scenarios, or - for standard input")
+    plan.add_argument(
+        "--method", action="append", choices=("full", "lora", "qlora"), help="allow only this one; may be repeated"
+    )
+    plan.add_argument("--no-8bit", action="store_true", help="no optimizer states in 8 bits or fewer")
+    plan.add_argument("--no-installs", action="store_true", help="nothing that must be installed first")
+    plan.add_argument(
+        "--global-batch", type=int, metavar="N", help="sequences per optimizer step, kept by accumulation"
+    )
+    plan.add_argument("--margin", type=share, default=0.0, metavar="8%", help="room that must stay free")
+    commands.add_parser("schema", help="the JSON schemas of a scenario and of its answer")
     parameters = commands.add_parser("params", help="parameters of a config.json or a model id")
     parameters.add_argument("source", help="a config.json, or a model id of the catalogue")
     schedule = commands.add_parser("schedule", help="steps, warmup and the learning rate of each step")
@@ -70,7 +85,7 @@ def estimates(given: argparse.Namespace) -> int:
         nonlocal status
         scenario = Scenario.model_validate(value)
         answer = estimate(scenario, config=config_at(scenario))
-        if given.assert_fits and not _fits(answer, given.margin):
+        if given.assert_fits and not fits(answer, margin=given.margin):
             status = 1
             print(_shortfall(answer, given.margin), file=sys.stderr)
         return table(answer) if given.table else answer_object(answer)
@@ -79,17 +94,39 @@ def estimates(given: argparse.Namespace) -> int:
     return 2 if bad else status
 
 
-def _fits(answer: Breakdown, margin: float) -> bool:
-    return answer.verdict in ("fits", "tight") and int(answer.peak.device.expected) <= int(answer.capacity) * (
-        1 - margin
-    )
-
-
 def _shortfall(answer: Breakdown, margin: float) -> str:
     if answer.verdict == "impossible":
         return "; ".join(problem.message for problem in answer.problems if problem.blocking)
     room = f" less {margin:.0%}" if margin else ""
-    return f"does not fit: {answer.peak.instant} needs {answer.peak.device.expected} of {answer.capacity}{room}"
+    needed = need(answer.peak.reserved, answer.peak.device)
+    return f"does not fit: the {answer.peak.instant} needs {needed} of {answer.capacity}{room}"
+
+
+def planned(given: argparse.Namespace) -> int:
+    """Levers, solvers and plans of each scenario."""
+    from calc.planner.answer import answer
+    from calc.planner.plans import METHODS, Constraints
+
+    def answered(value: Any) -> Any:
+        scenario = Scenario.model_validate(value)
+        constraints = Constraints(
+            methods=tuple(given.method or METHODS),
+            narrow_states=not given.no_8bit,
+            installs=not given.no_installs,
+            global_batch=given.global_batch,
+            margin=given.margin,
+        )
+        return answer(scenario, constraints, config=config_at(scenario))
+
+    return 2 if each(given.source, answered) else 0
+
+
+def schema(given: argparse.Namespace) -> int:
+    """The schemas of scenario and answer."""
+    from calc.schema import schemas
+
+    print(json.dumps(schemas(), ensure_ascii=False))
+    return 0
 
 
 def parameters(given: argparse.Namespace) -> int:
@@ -140,7 +177,8 @@ def opened(given: argparse.Namespace) -> int:
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "estimate": estimates, "params": parameters, "schedule": schedules, "link": links, "open": opened,
+    "estimate": estimates, "plan": planned, "params": parameters, "schedule": schedules, "link": links, "open": opened,
+    "schema": schema,
 }  # fmt: skip
 
 
