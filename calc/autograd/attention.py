@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from calc.autograd.storage import active
 from calc.autograd.tensor import Tensor, empty, record
 
 
-def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1), scratch: bool = False) -> Tensor:
+def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1)) -> Tensor:
     """The flash kernel: saves q, k, v, its result, a log-sum-exp in fp32 per head and token, and a seed and offset in tensors of that many `words`.
 
-    Its result lies in memory as q does. `scratch` counts what the backward allocates for its own length (flash_api.cpp, mha_bwd): q's gradient
+    Its result lies in memory as q does. Scratch of the backward (flash_api.cpp, mha_bwd): q's gradient
     in fp32 with tokens padded to 128, a row sum, and the gradients of grouped keys and values for every query head.
     """
     batch, heads, length, width = q.shape
@@ -18,7 +19,7 @@ def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1), s
 
     def backward(g: Tensor) -> tuple[Tensor | None, ...]:
         made = [empty(s, dtype, "flash attention backward", first) for s, first in layouts]
-        if scratch:
+        if active.ledger.scratch:
             padded = -(-length // 128) * 128
             held = [
                 empty((batch, heads, padded), "fp32", "flash row sums"),

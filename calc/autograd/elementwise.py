@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calc.autograd.storage import Storage
+from calc.autograd.storage import Storage, active
 from calc.autograd.tensor import Broad, Tensor, empty, record
 
 _RANK = {"bool": 0, "u8": 1, "i32": 2, "i64": 3, "fp16": 4, "bf16": 4, "fp32": 5}
@@ -123,12 +123,13 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
     return record("mul", shape, dtype, (a, b), backward, saved, heads_first=a_first if a_full else b.heads_first)
 
 
-def complex_mul(x: Tensor, numbers: Tensor) -> Tensor:
+def complex_mul(x: Tensor, numbers: Tensor, *, sliced: bool = False) -> Tensor:
     """x, seen as complex pairs, times complex numbers without a gradient, seen as reals again: saves the numbers.
 
-    The backward lays a gradient out pair by pair if several heads share its memory, and copies the numbers to conjugate them.
+    The backward lays a gradient out pair by pair if it lies head by head, or among others because the result was joined to them
+    (`sliced`); and it copies the numbers to conjugate them.
     """
-    shape, dtype, turned, pairs_lie = x.shape, x.dtype, numbers.shape, x.shape[1] == 1
+    shape, dtype, turned, alone = x.shape, x.dtype, numbers.shape, x.shape[1] == 1
 
     def backward(g: Tensor) -> tuple[Tensor]:
         conjugate = empty(turned, dtype, "conj")
@@ -136,10 +137,11 @@ def complex_mul(x: Tensor, numbers: Tensor) -> Tensor:
         del conjugate
         return (result,)
 
+    def ordered(g: Tensor) -> tuple[Tensor]:
+        return (g if alone or not (sliced or g.heads_first) else empty(shape, dtype, "clone"),)
+
     product = record("mul", shape, dtype, (x,), backward, (numbers.storage,))
-    return record(
-        "view_as_real", shape, dtype, (product,), lambda g: (g if pairs_lie else empty(shape, dtype, "clone"),), result=product.storage
-    )
+    return record("view_as_real", shape, dtype, (product,), ordered, result=product.storage)
 
 
 def scale(x: Tensor) -> Tensor:
@@ -218,12 +220,32 @@ def dropout(x: Tensor, p: float) -> Tensor:
     )  # fmt: skip
 
 
-def softmax(x: Tensor) -> Tensor:
-    """Softmax over the last axis: saves its result."""
-    shape, dtype, first = x.shape, x.dtype, x.heads_first
-    return record(
-        "_softmax", shape, dtype, (x,), lambda g: (empty(shape, dtype, "softmax backward", first),), saves_output=True, heads_first=first
-    )
+def softmax(x: Tensor, dtype: str | None = None) -> Tensor:
+    """Softmax over the last axis: saves its result. fp16 becomes fp32 inside the kernel, bf16 by a cast before it.
+
+    Scratch of the backward (SoftMax.cu): gradient times result.
+    """
+    if dtype is not None and x.dtype != "fp16":
+        x = cast(x, dtype)
+    shape, source, first = x.shape, x.dtype, x.heads_first
+    result_dtype = dtype or source
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        result = empty(shape, source, "softmax backward", first)
+        if active.ledger.scratch:
+            product = empty(shape, result_dtype, "softmax backward product")
+            del product
+        return (result,)
+
+    return record("_softmax", shape, result_dtype, (x,), backward, saves_output=True, heads_first=first)
+
+
+def safe_softmax(x: Tensor) -> Tensor:
+    """Softmax that gives zeros where a whole row is masked. Scratch (NativeTransformers): the plain softmax, and where the input is minus infinity."""
+    plain = [empty(x.shape, x.dtype, "softmax"), empty(x.shape, "bool", "eq")] if active.ledger.scratch else []
+    y = softmax(x)
+    del plain
+    return y
 
 
 def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:

@@ -111,7 +111,37 @@ def grouped_mm(x: Tensor, weight: Tensor, offsets: Tensor, *, transposed: bool =
     return record("grouped_mm", (copies, out), dtype, (x, weight), backward, saved)
 
 
+def copied(x: Tensor, shape: Shape) -> Tensor:
+    """x.repeat(n, 1): n copies one after the other; the backward adds them up."""
+    before, dtype = x.shape, x.dtype
+    return record("repeat", shape, dtype, (x,), lambda g: (empty(before, dtype, "sum"),))
+
+
+def summed_groups(x: Tensor, shape: Shape) -> Tensor:
+    """x.sum(dim=0): the backward lays the gradient out for each group."""
+    before, dtype = x.shape, x.dtype
+    return record("sum", shape, dtype, (x,), lambda g: (empty(before, dtype, "clone"),))
+
+
+def scatter_into(whole: Tensor, places: Tensor, values: Tensor) -> Tensor:
+    """whole.scatter_(1, places, values) into a tensor without a gradient: saves the places; the backward gathers."""
+    shape, dtype = values.shape, values.dtype
+    return record(
+        "scatter_", whole.shape, dtype, (values,), lambda g: (empty(shape, dtype, "gather"),), (places.storage,), result=whole.storage
+    )
+
+
 def summed_copies(x: Tensor, tokens: int) -> Tensor:
     """Copies (N·k, width) added to tokens (N, width): the backward lays the gradient out for each copy."""
     shape, dtype = x.shape, x.dtype
     return record("sum", (tokens, shape[1]), dtype, (x,), lambda g: (empty(shape, dtype, "clone"),))
+
+
+def add_to_rows(x: Tensor, part: Tensor, places: Tensor) -> Tensor:
+    """x.index_add_(0, places, part): into x's own memory; saves the places; the part's gradient is picked out of x's."""
+    shape, dtype, needs = part.shape, part.dtype, part.requires_grad
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        return g, empty(shape, dtype, "index_select") if needs else None
+
+    return record("index_add_", x.shape, x.dtype, (x, part), backward, (places.storage,), result=x.storage)

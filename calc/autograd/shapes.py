@@ -32,6 +32,12 @@ def reshape(x: Tensor, shape: Shape) -> Tensor:
     return record("view", shape, x.dtype, (x,), lambda g: (view(g, before, first),), result=x.storage, heads_first=first)
 
 
+def laid_out(x: Tensor, shape: Shape) -> Tensor:
+    """A copy of a transposed tensor in another shape: the backward is a view."""
+    before, dtype = x.shape, x.dtype
+    return record("clone", shape, dtype, (x,), lambda g: (view(g, before),))
+
+
 def contiguous(x: Tensor) -> Tensor:
     """A copy in plain order if it does not lie so already."""
     if len(x.shape) == 4 and not x.heads_first:
@@ -118,7 +124,8 @@ def repeat(x: Tensor, num_heads: int) -> Tensor:
     )
 
 
-def picked(x: Tensor) -> Tensor:
+def picked(x: Tensor, rows: int | None = None) -> Tensor:
     """Some rows of x, at worst all: a copy; the backward fills a whole tensor of zeros."""
-    shape, dtype = x.shape, x.dtype
-    return record("index", shape, dtype, (x,), lambda g: (empty(shape, dtype, "index backward"),))
+    whole, dtype = x.shape, x.dtype
+    shape = whole if rows is None else (rows, *whole[1:])
+    return record("index", shape, dtype, (x,), lambda g: (empty(whole, dtype, "index backward"),))

@@ -8,8 +8,8 @@ from typing import Literal
 from calc.catalog.table import Table
 
 Logits = Literal["upcast by the model", "shifted and copied", "padded labels"]
-"""How whole logits meet the labels that lie one token ahead: the model upcasts them and copies all but each sequence's last (up to 4.45); the
-loss does both, while the model still holds its own (4.46 to 4.49); or the labels move instead (from 4.50)."""
+"""How whole logits meet the labels that lie one token ahead: the model upcasts them and copies all but each sequence's last (read in 4.44 and 4.45);
+the loss does both, while the model still holds its own (4.48); or the labels move instead (4.51 and later)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,14 @@ class Framework:
     default_optimizer: str
     logits: Logits
     source: str
-    gqa_in_sdpa: bool = True
-    """sdpa gets grouped key heads as they are; before, they were repeated first."""
+    grouped_keys: Literal["as they are", "repeated", "as the card takes them"] = "as they are"
+    """How sdpa gets grouped key heads. As they are, a card without a flash kernel falls back to PyTorch's formula, which holds every score."""
+    flash_repeats: tuple[str, ...] = ()
+    """Model types whose flash-attention 2 class repeats grouped key heads first, as each class had its own."""
     reentrant_checkpointing: bool = False
     """Gradient checkpointing is of the older kind: the whole block runs again, and its graph is run backwards inside the outer one."""
+    grouped_experts: bool = True
+    """Experts are 3-D parameters that a grouped product uses; before, each was a module of linear layers, run one after another."""
     chunked_loss: bool = True
     """The trainer on top (TRL) can compute head and loss in tiles."""
     keeps_outputs: bool = False
@@ -36,13 +40,14 @@ FRAMEWORKS = Table(
     Framework("transformers-5.24", "transformers 5.24", "adamw_torch_fused", "padded labels", "transformers"),
     Framework("transformers-5.14", "transformers 5.14", "adamw_torch_fused", "padded labels", "transformers"),
     Framework("transformers-4.57", "transformers 4.57", "adamw_torch_fused", "padded labels", "transformers",
-              reentrant_checkpointing=True, chunked_loss=False),
+              reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False),
     Framework("transformers-4.51", "transformers 4.51", "adamw_torch", "padded labels", "transformers",
-              gqa_in_sdpa=False, reentrant_checkpointing=True, chunked_loss=False),
+              grouped_keys="repeated", reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False),
     Framework("transformers-4.48", "transformers 4.48", "adamw_torch", "shifted and copied", "transformers",
-              gqa_in_sdpa=False, reentrant_checkpointing=True, chunked_loss=False),
+              grouped_keys="repeated", reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False),
     Framework("transformers-4.44", "transformers 4.44", "adamw_torch", "upcast by the model", "transformers",
-              gqa_in_sdpa=False, reentrant_checkpointing=True, chunked_loss=False),
+              flash_repeats=("mistral", "mixtral", "qwen2", "qwen2_moe", "phi3", "starcoder2"),
+              grouped_keys="repeated", reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False),
     Framework("own-loop", "a loop of one's own on transformers 5", "adamw_torch", "padded labels", "transformers",
-              keeps_outputs=True),
+              grouped_keys="as the card takes them", keeps_outputs=True),
 )  # fmt: skip

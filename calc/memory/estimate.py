@@ -86,15 +86,15 @@ def built(config: Mapping[str, Any]) -> Architecture:
 def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, granularity: int = 1) -> Breakdown:
     """Memory of one training step on the worst GPU.
 
-    `config` is the model's config.json, when the scenario names a model that the embedded catalogue does not have. `granularity=512` rounds
-    each allocation as PyTorch's allocator does.
+    `config` is the model's config.json, when the scenario names a model that the embedded catalogue does not have. `granularity=512` counts
+    as a card does: each allocation rounded as PyTorch's allocator does, and what kernels allocate for their own length.
 
     Raises `Refused` (code, message, field) for what cannot run or is not modelled, `UnknownName` for an unknown model.
     """
     model = built(config if config is not None else config_of(scenario))
     plan, gpu = scenario.plan, GPUS[scenario.hardware.gpu]
     notes = problems(scenario, model, gpu)
-    how = recipe(plan, gpu)
+    how = recipe(plan, gpu, scratch=granularity > 1)
     stepping = stepping_in_backward(scenario)
     if stepping is None:
         result = _ran(model, how, granularity)
@@ -105,14 +105,11 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
     instants = [Instant("load", stands.load, stands.loaded)]
     for name, attribute in MOMENTS:
         moment: step.Moment = getattr(result, attribute)
-        made = tuple(
-            Line(component, label, Bytes(moment.kinds[kind]), "exact", *_closed(model, how, attribute, kind), "oracle")
-            for kind, component, label in KINDS
-            if moment.kinds[kind]
-        )
         allocated = Bytes(int(stands.during) + moment.total)
+        made = _made(model, how, attribute, moment)
         instants.append(Instant(name, allocated, (*stands.lines, *stands.earlier, *made), moment.at))
-    instants.append(Instant("optimizer step", stands.stepping, stands.stepped, "step"))
+    stepped = (*stands.stepped, *_made(model, how, "held", result.held))
+    instants.append(Instant("optimizer step", total(stepped), stepped, "step"))
 
     highest = max(instants, key=lambda instant: int(instant.allocated))
     reserved, device = on_the_card(scenario, highest.allocated)
@@ -126,6 +123,15 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
         verdict=verdict(device, gpu.capacity, notes),
         headroom=gpu.capacity - device.expected,
         problems=notes,
+    )
+
+
+def _made(model: Architecture, how: Recipe, attribute: str, moment: step.Moment) -> tuple[Line, ...]:
+    """What the run holds at a moment, line by line."""
+    return tuple(
+        Line(component, label, Bytes(moment.kinds[kind]), "exact", *_closed(model, how, attribute, kind), "oracle")
+        for kind, component, label in KINDS
+        if moment.kinds[kind]
     )
 
 

@@ -42,8 +42,8 @@ PRECISIONS = Table(
 )
 
 
-def recipe(plan: Plan, gpu: Gpu) -> Recipe:
-    """The run that a plan asks for on a card."""
+def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
+    """The run that a plan asks for on a card; `scratch` counts what kernels allocate for their own length, as a card does."""
     precision = PRECISIONS[plan.precision]
     framework = FRAMEWORKS[plan.framework]
     dtype = precision.weights
@@ -74,12 +74,15 @@ def recipe(plan: Plan, gpu: Gpu) -> Recipe:
         quantized=quantized,
         attention=plan.attention,
         flash=flash_runs(gpu),
-        few_key_heads=framework.gqa_in_sdpa,
+        few_key_heads=framework.grouped_keys == "as they are"
+        or (framework.grouped_keys == "as the card takes them" and flash_runs(gpu)),
+        flash_repeats=framework.flash_repeats,
+        grouped_experts=framework.grouped_experts,
         loss=plan.loss,
         logits=framework.logits,
         keeps_outputs=framework.keeps_outputs,
         kernels=KERNELS[plan.kernels],
-        scratch=True,
+        scratch=scratch,
         checkpointing=plan.gradient_checkpointing,
         reentrant=framework.reentrant_checkpointing,
         padded=plan.padded,

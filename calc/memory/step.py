@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calc.autograd.storage import ACTIVATIONS, INPUTS, TEMPORARIES, Ledger, Segment, Storage, recording
+from calc.autograd.storage import ACTIVATIONS, INPUTS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, recording
 from calc.autograd.symbol import Dim
 from calc.autograd.tensor import Accumulate, Node, Tensor, backward, empty
 from calc.memory.breakdown import InstantName
@@ -80,6 +80,8 @@ class Step:
     """Highest moment of the backward after the last block: the embedding's gradient."""
     after: Moment
     """Alive after the backward: the gradients, and outputs that someone holds."""
+    held: Moment
+    """Of that, what is alive at the optimizer's step too: outputs."""
     parameters: tuple[Parameter, ...]
     saved: tuple[Saved, ...]
     """Of the blocks that were run; `represents` says how often each block's stand for."""
@@ -110,9 +112,9 @@ def run(
     for place in stands:
         represents[place] += 1
     small = replace(dims, kinds=tuple(dims.kinds[i] for i in chosen))
-    ledger = Ledger(granularity=granularity, events=[] if open_sizes else None)
+    ledger = Ledger(granularity=granularity, scratch=recipe.scratch, events=[] if open_sizes else None)
     with recording(ledger):
-        m = Modules(recipe, small, on_gradient)
+        m = Modules(recipe, small, on_gradient, architecture.model_type)
         ledger.kind = INPUTS
         ids = empty((m.rows,), "i64", "token ids")
         inputs = ledger.total
@@ -127,6 +129,7 @@ def run(
         ledger.begin("backward")
         backward(loss, on_block=lambda block: ledger.begin("backward", block))
         loss = None  # type: ignore[assignment]
+        m.contexts.clear()
         ledger.begin("after backward")
         after = tuple(ledger.live)
         m.outputs.clear()
@@ -146,6 +149,9 @@ def run(
         if instant not in highest or moment.total > highest[instant].total:
             highest[instant] = moment
     rest = _moment(plus(after, depth.everywhere(depth.leaves)), inputs)
+    held = tuple([v if kind == LOGITS else 0 for kind, v in enumerate(after)])
+    if open_sizes and recipe.keeps_outputs:
+        candidates.append(Candidate("optimizer step", sum(held), held, ZERO))
     return Step(
         forward=highest.get("forward", rest),
         live=_moment(plus(live, depth.everywhere(depth.saves)), inputs),
@@ -153,6 +159,7 @@ def run(
         backward=highest.get("backward", highest.get("loss", rest)),
         end=highest.get("end of backward", rest),
         after=rest,
+        held=_moment(held, 0),
         parameters=parameters,
         saved=saved,
         represents=tuple(represents),

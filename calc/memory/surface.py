@@ -176,7 +176,10 @@ def _totals(stands: Standing, candidates: Sequence[step.Candidate], grows: Any) 
     yield "load", int(stands.load), stands.loaded, 0, None
     beside, during = (*stands.lines, *stands.earlier), int(stands.during) + grows
     for one in candidates:
-        yield one.instant, during + one.total, beside, grows, one
+        if one.instant == "optimizer step":  # outputs that the loop holds
+            yield one.instant, int(stands.stepping) + grows + one.total, stands.stepped, grows, one
+        else:
+            yield one.instant, during + one.total, beside, grows, one
     yield "optimizer step", int(stands.stepping) + grows, stands.stepped, grows, None
 
 

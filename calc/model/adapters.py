@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calc.autograd.elementwise import add, add_constant, cast, clone, dropout, mul, scale
+from calc.autograd.fused_adapters import Pair, adapted_together
 from calc.autograd.linear import mm
 from calc.autograd.tensor import Tensor, empty
 
@@ -36,6 +37,42 @@ def adapted(m: Modules, adapters: Adapters, name: str, x: Tensor, out: int, bias
     else:
         result = add(result, scale(m.product(m.product(dropout(x, adapters.dropout), first), second)))
     return cast(result, dtype)
+
+
+QUERY, KEY, VALUE, OUTPUT = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj")
+
+
+def fused(m: Modules, adapters: Adapters, name: str, x: Tensor, out: int, bias: bool) -> Tensor | None:
+    """The layer where kernels do adapters of a 4-bit base in one function, or None where they leave it alone.
+
+    Those of q, k and v are computed together when q is asked for, if all three have one; the output projection's is one of its own.
+    """
+    if not m.recipe.kernels.adapters or m.recipe.quantized is None or m.recipe.quantized.format == "int8":
+        return None
+    if name in m.waiting:
+        return m.waiting.pop(name)
+    if name == OUTPUT:
+        return adapted_together(x, [_pair(m, adapters, name, x, out, bias)], dropout=adapters.dropout > 0, in_place=False)[0]
+    if name != QUERY or not all(targeted(other, adapters.targets) for other in (KEY, VALUE)):
+        return None
+    narrow = m.c.num_key_value_heads * m.c.head_dim
+    pairs = [_pair(m, adapters, n, x, width, bias) for n, width in ((QUERY, out), (KEY, narrow), (VALUE, narrow))]
+    q, k, v = adapted_together(x, pairs, dropout=adapters.dropout > 0)
+    m.waiting.update({KEY: k, VALUE: v})
+    return q
+
+
+def _pair(m: Modules, adapters: Adapters, name: str, x: Tensor, out: int, bias: bool) -> Pair:
+    """The adapter of a layer, and the layer's own weights noted."""
+    assert m.recipe.quantized is not None
+    columns = x.shape[-1]
+    m.weight(f"{name}.base_layer.weight", (out, columns), "linear", dtype=m.recipe.quantized.dtype, trainable=False)
+    if bias:
+        m.weight(f"{name}.base_layer.bias", (out,), "bias")
+    return Pair(
+        m.weight(f"{name}.lora_A.weight", (adapters.rank, columns), "adapter", dtype=adapters.dtype, trainable=True),
+        m.weight(f"{name}.lora_B.weight", (out, adapters.rank), "adapter", dtype=adapters.dtype, trainable=True),
+    )
 
 
 def _beside_quantized(

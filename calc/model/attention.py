@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from calc.autograd import attention as kernels
-from calc.autograd.elementwise import add_broadcast, cast, dropout, from_output, scale, softmax
+from calc.autograd.elementwise import (
+    add_broadcast,
+    add_in_place,
+    cast,
+    dropout,
+    from_output,
+    safe_softmax,
+    scale,
+    softmax,
+)
 from calc.autograd.linear import bmm
 from calc.autograd.shapes import contiguous, heads, picked, repeat, rows
+from calc.autograd.storage import active
 from calc.autograd.tensor import Tensor, empty, view
 from calc.model.modules import Modules
 
@@ -27,11 +39,23 @@ def causal_mask(m: Modules, dtype: str, *, windowed: bool = False) -> Tensor | N
     return None
 
 
-def attention(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, dropout_p: float = 0.0, softcap: bool = False) -> Tensor:
-    """q, k, v as (batch, heads, length, head_dim) to (rows, heads·head_dim)."""
+@dataclass(frozen=True, slots=True)
+class Eager:
+    """How a class's own eager attention differs from the usual one."""
+
+    wide_softmax: bool = True
+    """The softmax is asked for in fp32."""
+    wide_scores: bool = False
+    """Queries and keys are cast to fp32 before their product."""
+
+
+def attention(
+    m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, dropout_p: float = 0.0, softcap: bool = False, wide: bool = True
+) -> Tensor:
+    """q, k, v as (batch, heads, length, head_dim) to (rows, heads·head_dim); `wide`: the eager softmax works in fp32."""
     num_heads = q.shape[1]
     if m.recipe.attention == "eager":
-        out = _eager(m, q, k, v, mask, dropout_p, softcap)
+        out = _eager(m, q, k, v, mask, dropout_p, softcap, wide)
     elif m.recipe.attention == "sdpa":
         out = _sdpa(m, q, k, v, mask)
     else:
@@ -43,7 +67,7 @@ def _lowered(m: Modules, x: Tensor) -> Tensor:
     return x if m.recipe.autocast is None else cast(x, m.recipe.autocast)
 
 
-def _eager(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, softcap: bool) -> Tensor:
+def _eager(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, softcap: bool, wide: bool) -> Tensor:
     """eager_attention_forward."""
     batch, num_heads, length, _ = q.shape
     scores = (batch, num_heads, length, length)
@@ -57,7 +81,10 @@ def _eager(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dro
         weights = scale(weights)
     if mask is not None:
         weights = add_broadcast(weights, mask)
-    weights = cast(softmax(cast(weights, "fp32")), dtype)
+    if wide:
+        weights = cast(softmax(weights, "fp32"), dtype)
+    else:
+        weights = softmax(weights, None if m.recipe.autocast is None else "fp32")
     weights = dropout(weights, dropout_p)
     out = matmul(m, weights, v, (batch, num_heads, length, v.shape[-1]))
     m.held.append(weights)  # returned beside the result, and kept under a name that nobody reads
@@ -89,16 +116,47 @@ FLASH_HEAD_DIM = 256
 def _sdpa(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """sdpa_attention_forward: without a mask, 16-bit numbers go to the flash kernel where the card has it, which takes few key heads as they are.
 
-    The memory-efficient kernel takes everything else, but not few key heads: those are repeated first, or PyTorch falls back to its own formula.
+    The memory-efficient kernel takes everything else, but not few key heads: unless they were repeated, PyTorch falls back to its formula.
     """
     q, k, v = _lowered(m, q), _lowered(m, k), _lowered(m, v)
-    bare = mask is None and q.shape[-1] <= FLASH_HEAD_DIM
-    if not (bare and m.recipe.few_key_heads):
+    same = q.shape[-1] == v.shape[-1] and q.shape[-1] <= FLASH_HEAD_DIM
+    if mask is not None or not same or not m.recipe.few_key_heads:
         k = repeat(k, q.shape[1])
         v = repeat(v, q.shape[1])
-    if bare and q.dtype != "fp32" and m.recipe.flash and q.shape[-1] == v.shape[-1]:
-        return kernels.flash(q, k, v, scratch=m.recipe.scratch)
+    if mask is None and same and q.dtype != "fp32" and m.recipe.flash:
+        return kernels.flash(q, k, v)
+    if k.shape[1] != q.shape[1]:
+        return _formula(m, q, k, v)
     return kernels.efficient(q, k, v, None if mask is None else _additive(m, mask, q.dtype))
+
+
+def _formula(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """_scaled_dot_product_attention_math: every score, in fp32, with a causal mask of its own."""
+    dtype, num_heads = q.dtype, q.shape[1]
+    scores_shape = (*q.shape[:3], q.shape[2])
+    q, k, v = cast(q, "fp32"), cast(k, "fp32"), cast(v, "fp32")
+    q = scale(q)
+    mask = _causal(m)
+    few_k, few_v = k, v
+    k, v = repeat(k, num_heads), repeat(v, num_heads)
+    scores = bmm(_batched(q), scale(k), scores_shape)
+    scores = add_in_place(scores, mask) if active.ledger.scratch else add_broadcast(scores, mask)
+    weights = safe_softmax(scores)
+    del scores
+    returned = cast(weights, dtype)
+    out = cast(bmm(weights, v, (*scores_shape[:3], v.shape[-1])), dtype)
+    del few_k, few_v, returned
+    return out
+
+
+def _causal(m: Modules) -> Tensor:
+    """An additive mask of the sequence, out of a boolean one."""
+    whole = empty((m.length, m.length), "bool", "ones")
+    lower = empty((m.length, m.length), "bool", "tril")
+    del whole
+    mask = empty((m.length, m.length), "fp32", "where")
+    del lower
+    return mask
 
 
 def _flash(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -108,9 +166,11 @@ def _flash(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if q.dtype == "fp32":
         to = m.recipe.autocast or (base.compute if base is not None else m.recipe.dtype)
         q, k, v = cast(q, to), cast(k, to), cast(v, to)
+    if m.model_type in m.recipe.flash_repeats:
+        k, v = repeat(k, q.shape[1]), repeat(v, q.shape[1])
     if m.recipe.padded:
         q, k, v = picked(q), picked(k), picked(v)
-    out = kernels.flash(q, k, v, words=(2,), scratch=m.recipe.scratch)
+    out = kernels.flash(q, k, v, words=(2,))
     return picked(out) if m.recipe.padded else out
 
 

@@ -3,7 +3,13 @@ models/mixtral/modeling_mixtral.py."""
 
 from __future__ import annotations
 
-from calc.autograd.tensor import Tensor
+from functools import partial
+
+from calc.autograd.elementwise import cast, softmax
+from calc.autograd.routing import add_to_rows, normalized_in_place, topk, weighted
+from calc.autograd.shapes import picked, reshape
+from calc.autograd.tensor import Tensor, empty
+from calc.model.activations import gated
 from calc.model.config import Config
 from calc.model.decoder import decoder, pre_norm, sizes, window
 from calc.model.experts import MixtureDims, chosen, experts, router
@@ -34,9 +40,42 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 
 def mixture(m: Modules, x: Tensor) -> Tensor:
     """Router and experts; the weights stay in fp32."""
+    if not m.recipe.grouped_experts:
+        return one_by_one(m, x)
     routed = router(m, "mlp.gate", x, lowered=False)
     x = experts(m, "mlp.experts", x, routed)
     return x
+
+
+def one_by_one(m: Modules, x: Tensor) -> Tensor:
+    """MixtralSparseMoeBlock of transformers 4: each expert's tokens picked, passed through its three linear layers and added back.
+
+    How many tokens an expert gets is the router's choice; here each gets the same share.
+    """
+    c = m.c
+    (tokens, hidden), copies = x.shape, x.shape[0] * c.num_experts_per_tok
+    logits = m.linear("block_sparse_moe.gate", x, c.num_experts)
+    values, _places = topk(softmax(cast(logits, "fp32")), c.num_experts_per_tok)
+    values = cast(normalized_in_place(values), x.dtype)
+    y = empty((tokens, hidden), x.dtype, "zeros")
+    _chosen = empty((copies, c.num_experts), "i64", "one_hot")
+    share = copies // c.num_experts
+    for index in range(c.num_experts):
+        name = f"block_sparse_moe.experts.{index}"
+        rows = share if index else copies - share * (c.num_experts - 1)
+        _order, places = empty((rows,), "i64", "where"), empty((rows,), "i64", "where")
+        current = picked(x, rows)
+        product = gated(
+            m,
+            m.linear(f"{name}.w1", current, c.moe_intermediate_size),
+            partial(m.linear, f"{name}.w3", current, c.moe_intermediate_size),
+            c.hidden_act,
+        )
+        result = m.linear(f"{name}.w2", product, hidden)
+        del product
+        result = weighted(result, picked(reshape(values, (copies, 1)), rows))
+        y = add_to_rows(y, result, places)
+    return y
 
 
 def dims(config: Config) -> Dims:

@@ -14,7 +14,17 @@ from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
 from calc.autograd.quantized import int8_mm, packed4_mm
 from calc.autograd.storage import ACTIVATIONS, CASTS, Standing, active
-from calc.autograd.tensor import Accumulate, Checkpoint, Leaf, Shape, Tensor, backward, parameter, record, recording_mode
+from calc.autograd.tensor import (
+    Accumulate,
+    Checkpoint,
+    Leaf,
+    Shape,
+    Tensor,
+    backward,
+    parameter,
+    record,
+    recording_mode,
+)
 from calc.model.adapters import adapted, fused, targeted
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
@@ -34,6 +44,7 @@ class Modules:
         self.roles: dict[tuple[int | None, str], tuple[str, Role]] = {}
         self.blocks: list[tuple[int, str]] = []
         self.casts: dict[int, Tensor] = {}
+        self.table: Tensor | None = None
         self.held: list[Any] = []
         """What the block's Python frame keeps alive until it returns."""
         self.waiting: dict[str, Tensor] = {}
@@ -74,9 +85,10 @@ class Modules:
             return False
         return any(f".{module}." in f".{name}." for module in adapters.saved_modules)
 
-    def tied(self, name: str) -> Tensor:
-        """A parameter that was made outside the blocks already, used again."""
-        return self.weights[(None, name)]
+    def tied(self) -> Tensor:
+        """The input embedding's table, used again."""
+        assert self.table is not None
+        return self.table
 
     def lowered(self, weight: Tensor) -> Tensor:
         """A weight, or another leaf, as autocast hands it to a product: cast once per forward if it needs a gradient, else each time."""
@@ -144,12 +156,19 @@ class Modules:
     def embedding(
         self, name: str, ids: Tensor, num_rows: int, width: int, role: Role = "embedding", *, scaled: bool = False
     ) -> Tensor:
-        """nn.Embedding of that name; `scaled` for a module that multiplies what it looks up by a number."""
+        """nn.Embedding of that name; `scaled` for a module that multiplies what it looks up by a number.
+
+        The first one is the model's input embedding: a tied head uses its table, and a run with adapters and checkpointing makes its
+        result ask for a gradient.
+        """
         table = self.weight(f"{name}.weight", (num_rows, width), role)
         x = embedding(table, ids)
         if scaled:
             x = scale(x)
-        if self.recipe.adapters is not None and self.recipe.checkpointing != "none" and not x.requires_grad and role == "embedding":
+        if self.table is not None:
+            return x
+        self.table = table
+        if self.recipe.adapters is not None and self.recipe.checkpointing != "none" and not x.requires_grad:
             x = Leaf(x.shape, x.dtype, x.storage)
             x.accumulator = Accumulate(x)
         return x

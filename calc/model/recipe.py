@@ -55,6 +55,10 @@ class Recipe:
     """The card runs PyTorch's flash kernel; older ones take the memory-efficient kernel."""
     few_key_heads: bool = True
     """sdpa gets grouped key heads as they are instead of repeated ones."""
+    flash_repeats: tuple[str, ...] = ()
+    """Model types whose flash-attention 2 class repeats grouped key heads first."""
+    grouped_experts: bool = True
+    """Experts are 3-D parameters that a grouped product uses; else modules of linear layers, one after another."""
     loss: Literal["eager", "triton", "chunked", "liger"] = "eager"
     logits: Logits = "padded labels"
     """How whole logits meet the labels."""
@@ -65,7 +69,7 @@ class Recipe:
     reentrant: bool = False
     """Checkpointing of the older kind: the whole block runs again, and its graph is run backwards inside the outer one."""
     scratch: bool = False
-    """Count what attention kernels allocate for the length of their backward."""
+    """Count what kernels allocate for their own length, as a GPU does and a recording of operations does not."""
     padded: bool = False
     accumulated: bool = False
     """Gradients of an earlier micro-batch are there already."""
