@@ -27,12 +27,12 @@ def split(m: Modules, x: Tensor, num_heads: int, head_dim: int) -> Tensor:
     return heads(x, m.batch, m.length, num_heads, head_dim)
 
 
-def causal_mask(m: Modules, dtype: str, *, windowed: bool = False) -> Tensor | None:
+def causal_mask(m: Modules, dtype: str, *, windowed: bool = False, chunked: bool = False) -> Tensor | None:
     """The mask that transformers makes once per forward: none where the kernel knows that it is causal."""
     shape = (m.batch, 1, m.length, m.length)
     if m.recipe.attention == "eager":
         return empty(shape, dtype, "mask")
-    if m.recipe.attention == "sdpa" and m.recipe.padded:
+    if m.recipe.attention == "sdpa" and (m.recipe.padded or chunked):
         return empty(shape, "bool", "mask")
     if m.recipe.attention == "sdpa" and windowed:
         return view(empty((1, *shape[1:]), "bool", "mask"), shape)  # alike for every sequence
@@ -47,6 +47,9 @@ class Eager:
     """The softmax is asked for in fp32."""
     wide_scores: bool = False
     """Queries and keys are cast to fp32 before their product."""
+
+
+USUAL = Eager()
 
 
 def attention(

@@ -23,21 +23,27 @@ def sizes(
     *,
     vocab_size: int,
     hidden_size: int,
-    intermediate_size: int,
     num_hidden_layers: int,
     num_attention_heads: int,
+    intermediate_size: int | None = None,
     num_key_value_heads: int | None = None,
     head_dim: int | None = None,
     hidden_act: str = "silu",
+    attention_dropout: float = 0.0,
     tie_word_embeddings: bool = False,
+    names: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Any]:
     """The fields of `Dims` that most classes spell alike; each argument is the class's default, None for what the class derives.
 
-    Every layer is of the kind "full".
+    `names` says how a class spells fields otherwise. Every layer is of the kind "full".
     """
-    hidden = config.integer("hidden_size", default=hidden_size)
-    heads = config.integer("num_attention_heads", default=num_attention_heads, high=4096)
-    layers = config.integer("num_hidden_layers", default=num_hidden_layers, high=2000)
+
+    def called(field: str) -> tuple[str, ...]:
+        return (names or {}).get(field, (field,))
+
+    hidden = config.integer(*called("hidden_size"), default=hidden_size)
+    heads = config.integer(*called("num_attention_heads"), default=num_attention_heads, high=4096)
+    layers = config.integer(*called("num_hidden_layers"), default=num_hidden_layers, high=2000)
     if config.null("num_key_value_heads"):
         num_key_value_heads = None
     few = config.integer("num_key_value_heads", default=num_key_value_heads or heads, high=4096)
@@ -50,16 +56,21 @@ def sizes(
     return {
         "vocab_size": config.integer("vocab_size", default=vocab_size),
         "hidden_size": hidden,
-        "intermediate_size": config.integer("intermediate_size", default=intermediate_size),
+        "intermediate_size": config.integer(*called("intermediate_size"), default=intermediate_size or 4 * hidden),
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
         "num_key_value_heads": few,
         "head_dim": config.integer("head_dim", default=head_dim or hidden // heads, high=65536),
-        "hidden_act": activation_name(config, "hidden_act", default=hidden_act),
+        "hidden_act": activation_name(config, *called("hidden_act"), default=hidden_act),
         "tie_word_embeddings": config.boolean("tie_word_embeddings", default=tie_word_embeddings),
-        "attention_dropout": config.number("attention_dropout", default=0.0, low=0.0, high=1.0),
+        "attention_dropout": share(config, *called("attention_dropout"), default=attention_dropout),
         "kinds": ("full",) * layers,
     }
+
+
+def share(config: Config, *names: str, default: float = 0.0) -> float:
+    """A probability, like a dropout's."""
+    return config.number(*names, default=default, low=0.0, high=1.0)
 
 
 def layer_kinds(config: Config, layers: int, sliding: Callable[[int], bool]) -> tuple[str, ...]:
@@ -105,10 +116,14 @@ def rotary_dim(config: Config, head_dim: int, default: float) -> int:
 
 
 def masks(m: Modules, dtype: str, kinds: Sequence[str]) -> Mapping[str, Tensor | None]:
-    """The mask of each kind of attention, made once per forward. A window as long as the sequence needs a mask like a shorter one."""
+    """The mask of each kind of attention, made once per forward. A window as long as the sequence needs a mask like a shorter one.
+
+    Chunks are a window too, but their mask is made for each sequence.
+    """
     window = m.c.sliding_window
+    short = window is not None and m.length >= window
     return {
-        kind: causal_mask(m, dtype, windowed=kind == "sliding" and window is not None and m.length >= window) for kind in kinds
+        kind: causal_mask(m, dtype, windowed=short and kind == "sliding", chunked=short and kind == "chunked") for kind in kinds
     }
 
 

@@ -60,8 +60,8 @@ def halves(q: Tensor, k: Tensor, positions: Rotation) -> tuple[Tensor, Tensor]:
 def as_complex(q: Tensor, k: Tensor, positions: Rotation) -> tuple[Tensor, Tensor]:
     """Pairs as complex numbers, each times one of unit length."""
     wide_q, wide_k = cast(q, "fp32"), cast(k, "fp32")
-    turned_q = cast(complex_mul(wide_q, positions.cos), q.dtype)
-    turned_k = cast(complex_mul(wide_k, positions.cos), k.dtype)
+    turned_q = cast(complex_mul(wide_q, positions.cos, sliced=True), q.dtype)
+    turned_k = cast(complex_mul(wide_k, positions.cos, sliced=True), k.dtype)
     del wide_q, wide_k
     return turned_q, turned_k
 
