@@ -45,6 +45,8 @@ class Eager:
 
     wide_softmax: bool = True
     """The softmax is asked for in fp32."""
+    lowered: bool = True
+    """Its result is cast back."""
     wide_scores: bool = False
     """Queries and keys are cast to fp32 before their product."""
 
@@ -53,12 +55,20 @@ USUAL = Eager()
 
 
 def attention(
-    m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, dropout_p: float = 0.0, softcap: bool = False, wide: bool = True
+    m: Modules,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    *,
+    dropout_p: float = 0.0,
+    softcap: bool = False,
+    eager: Eager = USUAL,
 ) -> Tensor:
-    """q, k, v as (batch, heads, length, head_dim) to (rows, heads·head_dim); `wide`: the eager softmax works in fp32."""
+    """q, k, v as (batch, heads, length, head_dim) to (rows, heads·head_dim)."""
     num_heads = q.shape[1]
     if m.recipe.attention == "eager":
-        out = _eager(m, q, k, v, mask, dropout_p, softcap, wide)
+        out = _eager(m, q, k, v, mask, dropout_p, softcap, eager)
     elif m.recipe.attention == "sdpa":
         out = _sdpa(m, q, k, v, mask)
     else:
@@ -70,11 +80,15 @@ def _lowered(m: Modules, x: Tensor) -> Tensor:
     return x if m.recipe.autocast is None else cast(x, m.recipe.autocast)
 
 
-def _eager(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, softcap: bool, wide: bool) -> Tensor:
+def _eager(
+    m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, softcap: bool, how: Eager
+) -> Tensor:
     """eager_attention_forward."""
     batch, num_heads, length, _ = q.shape
     scores = (batch, num_heads, length, length)
     dtype = q.dtype
+    if how.wide_scores:
+        q, k, dtype = cast(q, "fp32"), cast(k, "fp32"), v.dtype
     k = repeat(k, num_heads)
     v = repeat(v, num_heads)
     weights = scale(matmul(m, q, k, scores))
@@ -84,10 +98,9 @@ def _eager(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dro
         weights = scale(weights)
     if mask is not None:
         weights = add_broadcast(weights, mask)
-    if wide:
-        weights = cast(softmax(weights, "fp32"), dtype)
-    else:
-        weights = softmax(weights, None if m.recipe.autocast is None else "fp32")
+    weights = softmax(weights, "fp32" if how.wide_softmax or m.recipe.autocast is not None else None)
+    if how.lowered:
+        weights = cast(weights, dtype)
     weights = dropout(weights, dropout_p)
     out = matmul(m, weights, v, (batch, num_heads, length, v.shape[-1]))
     m.held.append(weights)  # returned beside the result, and kept under a name that nobody reads
