@@ -90,7 +90,7 @@ def _head(m: Modules) -> Tensor:
     """The weight that a fused head works on."""
     c = m.c
     if c.tie_word_embeddings:
-        return m.tied("model.embed_tokens.weight")
+        return m.tied()
     return m.weight("lm_head.weight", (c.vocab_size, c.hidden_size), "head")
 
 

@@ -18,6 +18,12 @@ FAMILY_FILES = (
     "olmoe",
     "phimoe",
     "gpt_oss",
+    "deepseek",
+    "glm4_moe",
+    "minimax_m2",
+    "granite_moe",
+    "hunyuan_moe",
+    "llama4",
     "mistral",
     "qwen2",
     "qwen3",
@@ -33,6 +39,8 @@ FAMILY_FILES = (
     "cohere",
     "starcoder2",
     "glm",
+    "gpt2",
+    "gpt_neox",
 )
 """The family files of this folder. A new family is its file and its name here."""
 

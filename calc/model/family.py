@@ -40,7 +40,7 @@ def lm_head(m: Modules, x: Tensor) -> Tensor:
     """Hidden states to logits: the embedding's own table when tied, else a matrix called lm_head."""
     c = m.c
     if c.tie_word_embeddings:
-        return m.product(x, m.tied("model.embed_tokens.weight"))
+        return m.product(x, m.tied())
     return m.linear("lm_head", x, c.vocab_size, role="head")
 
 
