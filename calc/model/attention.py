@@ -98,9 +98,9 @@ def _eager(
         weights = scale(weights)
     if mask is not None:
         weights = add_broadcast(weights, mask)
-    weights = softmax(weights, "fp32" if how.wide_softmax or m.recipe.autocast is not None else None)
-    if how.lowered:
-        weights = cast(weights, dtype)
+    shares = softmax(weights, "fp32" if how.wide_softmax or m.recipe.autocast is not None else None)
+    weights = cast(shares, dtype) if how.lowered else shares  # one expression there, so the scores live until its end
+    del shares
     weights = dropout(weights, dropout_p)
     out = matmul(m, weights, v, (batch, num_heads, length, v.shape[-1]))
     m.held.append(weights)  # returned beside the result, and kept under a name that nobody reads
