@@ -41,6 +41,10 @@ FAMILY_FILES = (
     "glm",
     "gpt2",
     "gpt_neox",
+    "phi",
+    "gptj",
+    "gpt_bigcode",
+    "opt",
 )
 """The family files of this folder. A new family is its file and its name here."""
 
