@@ -17,11 +17,9 @@ answer = here.answer
 if answer is None:
     st.stop()
 problems(answer.problems)
-if answer.verdict == "impossible":
-    st.stop()
 
 peak = answer.peak
-with st.container(horizontal=True, gap="small"):
+with st.grid(4, min_column_width=150):
     st.metric(
         t("fit.device"),
         str(peak.device.expected),

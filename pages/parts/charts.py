@@ -16,12 +16,15 @@ from calc.units import Bytes
 from pages.parts.curves import Curve
 from pages.parts.here import Here
 from pages.parts.state import on_phone, t
+from pages.parts.verdict import share
 
 Figure = dict[str, Any]
 
 LOAD_LINE = "#e8590c"
 """The card's line: one orange that stands out in both modes."""
 SHADE = "rgba(128, 140, 152, 0.28)"
+LEAST = 0.004
+"""Share of the peak below which a component has no place in the legend."""
 MENU = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d", "autoScale2d"]}
 
 
@@ -48,7 +51,7 @@ def load(here: Here, answer: Breakdown) -> Figure:
     peak = next(instant for instant in answer.instants if instant.name == answer.peak.instant)
     bars = [
         {
-            "type": "bar", "orientation": "h", "y": [0], "x": [size.gib], "width": 0.62, "showlegend": size > 0,
+            "type": "bar", "orientation": "h", "y": [0], "x": [size.gib], "width": 0.62, "showlegend": share(size, peak.allocated) > LEAST,
             "name": t(f"component.{component}"), "text": [f"{size}"], "textposition": "inside",
             "insidetextanchor": "middle", "textangle": 0, "constraintext": "inside",
             "hovertemplate": f"{t(f'component.{component}')}<br><b>{size}</b><extra></extra>",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from calc import Breakdown, Scenario, estimate
+from calc import Breakdown, Refused, Scenario, estimate
 from calc.catalog.gpus import GPUS, Gpu
 from pages.parts import models, state
 from pages.parts.models import Known, Unknown
@@ -20,6 +20,8 @@ class Here:
     answer: Breakdown | None
     """None where there is no answer; then `refusal` says why."""
     refusal: str = ""
+    verdict: str = "unknown"
+    """The answer's, or for a plan that is refused `impossible`, or `unknown` where nobody can tell yet."""
 
     @property
     def config(self) -> dict[str, Any] | None:
@@ -38,6 +40,10 @@ def here() -> Here:
     if isinstance(model, Unknown):
         return Here(scenario, model, None, model.sentence)
     try:
-        return Here(scenario, model, estimate(scenario, config=model.config))
-    except ValueError as refused:
-        return Here(scenario, model, None, str(refused))
+        answer = estimate(scenario, config=model.config)
+    except Refused as refused:
+        unknown = refused.code.endswith("not_modelled")
+        return Here(scenario, model, None, refused.message, "unknown" if unknown else "impossible")
+    except ValueError as unknown_model:
+        return Here(scenario, model, None, str(unknown_model))
+    return Here(scenario, model, answer, verdict=answer.verdict)

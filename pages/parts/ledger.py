@@ -9,6 +9,7 @@ import streamlit as st
 from calc.catalog.sources import SOURCES
 from calc.memory.breakdown import COMPONENTS, Line
 from calc.units import Bytes
+from pages.parts import texts
 from pages.parts.state import t
 from pages.parts.tools import BROWSER
 from pages.parts.verdict import share
@@ -34,6 +35,12 @@ def _row(place: int, line: Line, total: Bytes) -> dict[str, Any]:
     facts.append((t("fit.source"), f"{source.title}{f' ({source.detail})' if source.detail else ''}", source.url))
     return {
         "id": f"{line.component}/{line.label}/{place}", "colour": COMPONENTS.index(line.component),
-        "label": t(f"component.{line.component}"), "detail": line.label, "share": share(line.bytes, total),
+        "label": t(f"component.{line.component}"), "detail": _detail(line), "share": share(line.bytes, total),
         "size": str(line.bytes), "certainty": t(f"certainty.{line.certainty}"), "facts": facts,
     }  # fmt: skip
+
+
+def _detail(line: Line) -> str:
+    """What the label adds to the component's name."""
+    name = texts.text(f"component.{line.component}", "en")
+    return line.label.removeprefix(name).lstrip(" ,:") if line.label.startswith(name) else line.label

@@ -31,9 +31,10 @@ class Known:
 
     config: dict[str, Any] | None
     """None where `calc` has it in its own catalogue."""
-    origin: str
-    """Where the configuration comes from, in words."""
+    commit: str = ""
+    """Of the Hub's repository that it was read from; empty for the other ways."""
     notes: tuple[str, ...] = ()
+    """What the visitor should know, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,9 @@ def current() -> Known | Unknown:
     """The scenario's model. Asks the Hub where nothing else knows it; a failure is remembered until another try."""
     model = state.kept("model")
     if isinstance(model, ConfigModel):
-        return Known(model.config, t("model.from-config"))
+        return Known(model.config)
     if model in MODELS:
-        return Known(None, t("model.from-catalogue"))
+        return Known(None)
     found: dict[str, Known | Unknown] = st.session_state.setdefault(_FOUND, {})
     if model not in found:
         found[model] = _asked(model)[1]
@@ -63,7 +64,7 @@ def _asked(typed: str) -> tuple[str, Known | Unknown]:
     """The id to keep for what was typed, and what is known of it."""
     same = next((hit.id for hit in search(typed, 1) if hit.id.casefold() == typed.casefold()), None)
     if same:
-        return same, Known(None, t("model.from-catalogue"))
+        return same, Known(None)
     answer = hub.repository(typed, token=st.session_state.get(TOKEN) or None)
     if isinstance(answer, HubFailure):
         near = [answer.base_model] if answer.base_model else [hit.id for hit in search(typed, NEAR)]
@@ -71,7 +72,7 @@ def _asked(typed: str) -> tuple[str, Known | Unknown]:
     reference = hub.parse_reference(typed)
     pinned = not isinstance(reference, HubFailure) and reference.revision not in ("", "main")
     name = f"{answer.id}@{answer.revision}" if pinned else answer.id
-    return name, Known(answer.config, t("model.from-hub", commit=answer.commit[:7]), answer.notes)
+    return name, Known(answer.config, answer.commit, answer.notes)
 
 
 def _choose() -> None:
@@ -94,7 +95,7 @@ def _resolve() -> None:
     with st.spinner(t("model.asking")):
         name, answer = _asked(typed)
     if isinstance(answer, Unknown):
-        st.session_state[_FAILED] = answer
+        st.session_state[_FAILED] = (answer, state.kept("model"))
         return
     st.session_state.pop(_FAILED, None)
     st.session_state.setdefault(_FOUND, {})[name] = answer
@@ -120,14 +121,29 @@ def draw() -> None:
         help=texts.help_of("model", state.language()),
     )
     with below:
-        failed = st.session_state.get(_FAILED)
-        if failed:
-            failure(failed, key="model_failed")
+        with st.spinner(t("model.asking"), show_time=True):
+            answer = current()
+        # What could not be had is said until another model is chosen.
+        failed, beside = st.session_state.get(_FAILED, (None, None))
+        if failed and beside == state.kept("model"):
+            failure(failed)
+        elif isinstance(answer, Unknown):
+            failure(answer)
+        if isinstance(answer, Known):
+            _said(answer)
         with st.container(horizontal=True, gap="small"):
             with st.popover(t("model.other"), type="tertiary", icon=":material/add:"):
                 _others()
             with st.popover(t("examples"), type="tertiary"):
                 _examples()
+
+
+def _said(known: Known) -> None:
+    """Where on the Hub it comes from, and what is odd about it."""
+    for note in known.notes:
+        st.caption(plain(note))
+    if known.commit:
+        st.caption(t("model.from-hub", commit=known.commit[:7]))
 
 
 def _examples() -> None:
@@ -137,15 +153,13 @@ def _examples() -> None:
         st.button(name, key=f"example_{row.id}", type="tertiary", on_click=state.go, args=(row.scenario,))
 
 
-def failure(failed: Unknown, *, key: str) -> None:
+def failure(failed: Unknown) -> None:
     """The sentence of a model that could not be had, the names that may have been meant, and another try."""
     st.warning(f"**{plain(failed.typed)}**: {plain(failed.sentence)}")
     with st.container(horizontal=True, gap="small"):
         for place, near in enumerate(failed.near):
-            st.button(near, key=f"{key}_near_{place}", on_click=ask, args=(near,), help=t("model.near"))
-        st.button(
-            t("model.retry"), key=f"{key}_retry", on_click=_again, args=(failed.typed,), icon=":material/refresh:"
-        )
+            st.button(near, key=f"model_near_{place}", on_click=ask, args=(near,), help=t("model.near"))
+        st.button(t("model.retry"), key="model_retry", on_click=_again, args=(failed.typed,), icon=":material/refresh:")
 
 
 def _again(typed: str) -> None:
@@ -188,7 +202,7 @@ def _others() -> None:
 
 def _retry_last() -> None:
     if failed := st.session_state.get(_FAILED):
-        ask(failed.typed)
+        ask(failed[0].typed)
     found = st.session_state.get(_FOUND, {})
     for name in [name for name, answer in found.items() if isinstance(answer, Unknown)]:
         del found[name]
@@ -204,9 +218,14 @@ def read_config(given: str) -> tuple[dict[str, Any] | None, str]:
     if len(given) > LONGEST_CONFIG:
         return None, t("config.too-large", size=readable(len(given)), limit=readable(LONGEST_CONFIG))
     try:
-        config = json.loads(given, parse_constant=str)
+        config = json.loads(given, parse_constant=str, parse_int=_whole)
     except json.JSONDecodeError as error:
         return None, t("config.not-json", line=error.lineno)
     except RecursionError:
         return None, t("config.not-object")
     return (config, "") if isinstance(config, dict) else (None, t("config.not-object"))
+
+
+def _whole(digits: str) -> int | str:
+    # Thousands of digits are no size of anything, and Python refuses to read them.
+    return int(digits) if len(digits) <= 20 else digits

@@ -21,11 +21,6 @@ LOOK: dict[str, tuple[str, str]] = {
 }
 
 
-def verdict(here: Here) -> str:
-    """The verdict's stable word; `unknown` where there is no answer."""
-    return here.answer.verdict if here.answer else "unknown"
-
-
 def failing(answer: Breakdown) -> Instant | None:
     """The first instant of the step that the card cannot hold, with what driver and allocator keep beside it."""
     beside = answer.peak.device.expected - answer.peak.allocated
@@ -39,7 +34,7 @@ def operation(answer: Breakdown) -> str:
 
 def sentence(here: Here) -> str:
     """The verdict in one sentence, as Markdown without formatting."""
-    return f"{t(f'verdict.{verdict(here)}')}: {_figures(here)}"
+    return f"{t(f'verdict.{here.verdict}')}: {_figures(here)}"
 
 
 def _figures(here: Here) -> str:
@@ -76,17 +71,17 @@ def reason(here: Here) -> str:
 
 def headline(here: Here) -> None:
     """The page's heading: the verdict, painted before any chart."""
-    colour, sign = LOOK[verdict(here)]
-    st.title(f":{colour}[{sign} {t(f'verdict.{verdict(here)}')}:] {_figures(here)}", anchor=False)
+    colour, sign = LOOK[here.verdict]
+    st.title(f":{colour}[{sign} {t(f'verdict.{here.verdict}')}:] {_figures(here)}", anchor=False)
     if said := reason(here):
         st.markdown(said)
 
 
 def bottom(here: Here) -> None:
     """The verdict in one line that stays in view."""
-    colour, sign = LOOK[verdict(here)]
+    colour, sign = LOOK[here.verdict]
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="bottom_verdict"):
-        st.badge(t(f"verdict.{verdict(here)}"), color=colour, icon=sign)  # type: ignore[arg-type]
+        st.badge(t(f"verdict.{here.verdict}"), color=colour, icon=sign)  # type: ignore[arg-type]
         if here.answer and here.answer.verdict != "impossible":
             device = here.answer.peak.device.expected
             st.markdown(f"**{device}** / {here.answer.capacity}", width="content")
@@ -94,8 +89,9 @@ def bottom(here: Here) -> None:
 
 
 def problems(found: tuple[Problem, ...]) -> None:
-    """What keeps the plan from running, then what its owner should know, a sentence each."""
-    for problem in sorted(found, key=lambda one: not one.blocking):
+    """What else keeps the plan from running than the heading says, then what its owner should know, a sentence each."""
+    blocking = [problem for problem in found if problem.blocking]
+    for problem in (*blocking[1:], *(problem for problem in found if not problem.blocking)):
         show: Any = st.error if problem.blocking else st.info
         show(plain(problem.message), icon=":material/block:" if problem.blocking else ":material/info:")
 

@@ -25,12 +25,10 @@ TEXTS = {
     "fit.headroom": Text("Headroom", "여유"),
     "fit.trainable": Text("Trainable", "학습 파라미터"),
     "fit.trainable.of": Text("of {total} parameters", "전체 {total}개 중"),
-    "fit.load": Text("Load at the peak", "최대 순간의 적재량"),
     "fit.load.alt": Text(
         "{allocated} allocated at the peak, about {device} on the card, of {capacity}; the largest part is {largest}.",
         "최대 할당량 {allocated}, 카드에서 약 {device}, 용량 {capacity}. 가장 큰 부분은 {largest}.",
     ),
-    "fit.load.reserved": Text("Cache and context", "캐시와 컨텍스트"),
     "fit.load.range": Text("nvidia-smi, low to high", "nvidia-smi, 최저에서 최고"),
     "fit.timeline": Text("One training step", "학습 한 스텝"),
     "fit.timeline.alt": Text(
@@ -53,7 +51,6 @@ TEXTS = {
     "fit.formula": Text("Formula", "공식"),
     "fit.numbers": Text("This run", "이번 실행"),
     "fit.source": Text("Source", "출처"),
-    "fit.problems": Text("To know before you run", "실행하기 전에 알아둘 것"),
     "fit.host": Text(
         "Host memory: {training} in training, {load} while loading.",
         "호스트 메모리: 학습 중 {training}, 로드 중 {load}.",

@@ -7,7 +7,6 @@ from pages.parts.texts.row import Text
 TEXTS = {
     "title": Text("Plimsoll: will this fine-tune fit?", "Plimsoll: 이 파인튜닝이 들어갈까요?"),
     "tagline": Text("The load line for LLM fine-tuning", "LLM 파인튜닝의 만재흘수선"),
-    "nav": Text("Pages", "페이지"),
     "nav.fit": Text("Fit", "적재"),
     "nav.optimizers": Text("Optimizers", "옵티마이저"),
     "language.other": Text("한국어", "English"),
@@ -47,10 +46,7 @@ TEXTS = {
     "model.retry": Text("Try again", "다시 시도"),
     "model.near": Text("Did you mean", "혹시 이 모델인가요"),
     "model.asking": Text("Asking the Hub…", "허브에 묻는 중…"),
-    "model.size": Text("{total} parameters", "파라미터 {total}개"),
-    "model.from-catalogue": Text("in the catalogue", "카탈로그"),
-    "model.from-hub": Text("from the Hub, commit {commit}", "허브, 커밋 {commit}"),
-    "model.from-config": Text("from the config.json given", "입력한 config.json"),
+    "model.from-hub": Text("From the Hub, commit {commit}.", "허브에서 읽음, 커밋 {commit}."),
     "config.too-large": Text(
         "This file has {size}; a config.json of a model has at most {limit}. Is it the right file?",
         "이 파일은 {size}입니다. 모델의 config.json은 {limit}를 넘지 않습니다. 맞는 파일인가요?",

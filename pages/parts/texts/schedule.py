@@ -71,7 +71,6 @@ TEXTS = {
         "N 샘플, b 장치당 배치, R 데이터 병렬 랭크, ga 누적, E 에폭, B 배치, L 랭크당 배치, U 에폭당 스텝, T 스텝, W 워밍업 스텝.",
     ),
     "schedule.curves": Text("Learning rate", "학습률"),
-    "schedule.curve": Text("Curve {number}", "곡선 {number}"),
     "schedule.type": Text("Schedule", "스케줄"),
     "schedule.rate": Text("Learning rate", "학습률"),
     "schedule.warmup.given": Text("Warmup, share or steps", "워밍업, 비율 또는 스텝"),
@@ -93,7 +92,6 @@ TEXTS = {
         "Learning rate over {steps} steps for {curves}; the highest is {peak}.",
         "{steps} 스텝 동안의 학습률: {curves}. 최고 {peak}.",
     ),
-    "schedule.chart.step": Text("optimizer step", "옵티마이저 스텝"),
     "schedule.phases": Text("Phases and formulas", "구간과 공식"),
     "schedule.phase": Text("Phase", "구간"),
     "schedule.phase.steps": Text("Steps", "스텝"),
@@ -112,7 +110,6 @@ TEXTS = {
     ),
     "schedule.flags": Text("What to type", "입력할 내용"),
     "schedule.csv": Text("Curves as CSV", "곡선을 CSV로"),
-    "schedule.traps": Text("Known traps", "알려진 함정"),
     "schedule.source": Text("source", "출처"),
     "schedule.resume": Text("Resuming from a checkpoint", "체크포인트에서 재개"),
     "schedule.resume.about": Text(
