@@ -10,6 +10,7 @@ sees. `heads_first` says that such a tensor lies in memory head by head, so that
 from __future__ import annotations
 
 import heapq
+from sys import getrefcount
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
@@ -108,6 +109,7 @@ class Node:
             if t.node is not None:
                 edges.append((t.node, t.slot))
             elif t.requires_grad:
+                assert isinstance(t, Leaf)
                 if t.accumulator is None:
                     t.accumulator = Accumulate(t)
                 edges.append((t.accumulator, 0))
@@ -117,6 +119,7 @@ class Node:
         self.wants = [t.dtype for t in inputs]
         self.saved: tuple[Storage, ...] = ()
         self.checkpoint: Checkpoint | None = None
+        self.slots = (0, 0)
         self.takes_saved = False
         self.grads: list[Tensor | None] = [None] * outputs
         self.waiting = 0
@@ -128,7 +131,7 @@ class Accumulate:
     __slots__ = ("grads", "leaf", "waiting")
     edges: tuple[()] = ()
 
-    def __init__(self, leaf: Tensor) -> None:
+    def __init__(self, leaf: Leaf) -> None:
         self.leaf = leaf
         self.grads: list[Tensor | None] = [None]
         self.waiting = 0
@@ -153,7 +156,7 @@ def empty(shape: Shape, dtype: str, op: str, heads_first: bool = False) -> Tenso
     return Tensor(shape, dtype, Storage(shape, dtype, op), heads_first)
 
 
-def parameter(shape: Shape, dtype: str, name: str, trainable: bool) -> Tensor:
+def parameter(shape: Shape, dtype: str, name: str, trainable: bool) -> Leaf:
     """A weight: its bytes are standing ones."""
     tensor = Leaf(shape, dtype, Standing(shape, dtype, name), name=name)
     tensor.requires_grad = trainable
@@ -164,11 +167,12 @@ def view(x: Tensor, shape: Shape, heads_first: bool | None = None) -> Tensor:
     """The same memory in another shape."""
     first = x.heads_first if heads_first is None else heads_first
     if x.node is None and x.requires_grad and recording_mode.recompute is None:
-        y: Tensor = Leaf(shape, x.dtype, x.storage, first, name=x.name)
+        assert isinstance(x, Leaf)
+        same = Leaf(shape, x.dtype, x.storage, first, name=x.name)
         if x.accumulator is None:
             x.accumulator = Accumulate(x)
-        y.accumulator = x.accumulator
-        return y
+        same.accumulator = x.accumulator
+        return same
     y = Tensor(shape, x.dtype, x.storage, first)
     y.node, y.slot, y.requires_grad = x.node, x.slot, x.requires_grad
     return y
@@ -299,6 +303,8 @@ def accumulate_into(target: Node | Accumulate, slot: int, gradient: Tensor) -> N
     waiting = target.grads[slot]
     if waiting is None:
         target.grads[slot] = gradient
+    elif active.ledger.scratch and getrefcount(waiting) <= 3 and getrefcount(waiting.storage) <= 2:
+        return
     else:
         target.grads[slot] = empty(waiting.shape, waiting.dtype, "gradient sum", waiting.heads_first)
 

@@ -39,8 +39,9 @@ class Modules:
         self.recipe, self.c, self.on_gradient, self.model_type = recipe, dims, on_gradient, model_type
         self.batch, self.length = recipe.batch, recipe.length
         self.rows = recipe.batch * recipe.length
-        self.prefix, self.block = "", None
-        self.weights: dict[tuple[int | None, str], Tensor] = {}
+        self.prefix = ""
+        self.block: int | None = None
+        self.weights: dict[tuple[int | None, str], Leaf] = {}
         self.roles: dict[tuple[int | None, str], tuple[str, Role]] = {}
         self.blocks: list[tuple[int, str]] = []
         self.casts: dict[int, Tensor] = {}
