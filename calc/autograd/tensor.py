@@ -10,7 +10,6 @@ sees. `heads_first` says that such a tensor lies in memory head by head, so that
 from __future__ import annotations
 
 import heapq
-from sys import getrefcount
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
@@ -303,8 +302,6 @@ def accumulate_into(target: Node | Accumulate, slot: int, gradient: Tensor) -> N
     waiting = target.grads[slot]
     if waiting is None:
         target.grads[slot] = gradient
-    elif active.ledger.scratch and getrefcount(waiting) <= 3 and getrefcount(waiting.storage) <= 2:
-        return
     else:
         target.grads[slot] = empty(waiting.shape, waiting.dtype, "gradient sum", waiting.heads_first)
 
