@@ -95,7 +95,7 @@ def shown(here: Here, what: Drawn, worked: list[Planned | str], axis: str) -> li
     return [
         Curve(name(curve), planned, segments(planned.schedule), axis, here.scenario.plan.seq_len)
         for curve, planned in zip(what.curves, worked, strict=True)
-        if isinstance(planned, Planned) and not _halts_inside(planned)
+        if isinstance(planned, Planned) and planned.steps and not _halts_inside(planned)
     ]
 
 
