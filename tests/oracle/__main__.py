@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import gc
 import importlib
 import importlib.metadata
+import itertools
 import json
 import os
 import pathlib
@@ -30,6 +32,7 @@ VERSIONS = ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "torc
 
 
 def encode(value: Any) -> str:
+    """The one spelling of a value in a golden."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -40,6 +43,8 @@ def versions() -> dict[str, str]:
 def child(module: str, source: str, target: str) -> None:
     """Measure the cases of a file, one answer a line; a library's refusal is an answer too."""
     measure = importlib.import_module(module).measure
+    gc.collect()
+    gc.freeze()  # what was imported stays: collecting after each case then costs little
     with open(source, encoding="utf-8") as cases, open(target, "w", encoding="utf-8") as answers:
         for line in cases:
             try:
@@ -53,7 +58,8 @@ def measure_chunk(module: str, cases: list[dict[str, Any]]) -> list[dict[str, An
     with tempfile.TemporaryDirectory() as folder:
         source, target = f"{folder}/cases", f"{folder}/answers"
         pathlib.Path(source).write_text("".join(encode(case) + "\n" for case in cases), encoding="utf-8")
-        done = subprocess.run([sys.executable, str(HERE), "child", module, source, target], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, str(HERE), "child", module, source, target], capture_output=True, text=True,
+                              env=os.environ | {"OMP_NUM_THREADS": "1"})
         answers = [json.loads(line) for line in pathlib.Path(target).read_text(encoding="utf-8").splitlines()] if os.path.exists(target) else []
     if len(answers) != len(cases):
         raise SystemExit(f"{module}: measured {len(answers)} of {len(cases)} cases, then\n{done.stderr[-3000:]}")
@@ -61,10 +67,19 @@ def measure_chunk(module: str, cases: list[dict[str, Any]]) -> list[dict[str, An
 
 
 def measure(truth: Any, cases: list[dict[str, Any]], jobs: int) -> list[dict[str, Any]]:
-    chunks = [cases[start:start + CHUNK] for start in range(0, len(cases), CHUNK)]
+    # kernels are patched for a whole process: cases that patch differently go to different ones
+    alike = itertools.groupby(sorted(cases, key=patches), key=patches)
+    chunks = [part[start:start + CHUNK] for part in (list(group) for _, group in alike) for start in range(0, len(part), CHUNK)]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         parts = list(pool.map(lambda part: measure_chunk(truth.module, part), chunks))
-    return [answer for part in parts for answer in part]
+    measured = {encode(answer["case"]): answer for part in parts for answer in part}
+    return [measured[encode(case)] for case in cases]
+
+
+def patches(case: dict[str, Any]) -> str:
+    plan = case.get("plan", {})
+    changed = {key: plan[key] for key in ("kernels", "loss", "framework") if key in plan}
+    return encode(changed | {"model": case["model"]}) if changed else ""
 
 
 def write(truth: Any, answers: list[dict[str, Any]]) -> None:

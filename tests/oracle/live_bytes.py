@@ -14,6 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
+aten = torch.ops.aten
 ROUND = 512
 # References to the first operand of an addition when only the engine's buffer, the call's stack and Python hold it.
 SOLE_OWNER, SOLE_STORAGE = 4, 2
@@ -39,6 +40,7 @@ class LiveBytes(TorchDispatchMode):
         self.watch: dict[int, weakref.ref] = {}
         self.peaks: dict[str, Peak] = {}
         self.modules: list[str] = []
+        self.parts: dict = {}
         self.phase = "load"
 
     @property
@@ -88,15 +90,39 @@ class LiveBytes(TorchDispatchMode):
             self.count(tensor)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func is torch.ops.aten.add.Tensor and _engine_adds_in_place(args[0]):
+        if func is aten.add.Tensor and _engine_adds_in_place(args[0]):
             return args[0]
-        if func is torch.ops.aten._local_scalar_dense.default and _is_fake(args[0]):
+        if func is aten._local_scalar_dense.default and _is_fake(args[0]):
             return 1.0 if args[0].dtype.is_floating_point else 1  # a number that a fake tensor cannot have
+        if func is aten.equal.default and _is_fake(args[0]):
+            return True  # asked by Liger of the loss's gradient: it is 1
+        if func in SELECTING and any(_is_selection(index) for index in args[1] or ()):
+            with self:
+                return func(args[0], [*_every_place(args[1])], *args[2:], **(kwargs or {}))
+        if func in self.parts:  # one operation to the dispatcher, Python code with allocations of its own to the GPU
+            with self:
+                return self.parts[func](*args, **(kwargs or {}))
         out = func(*args, **(kwargs or {}))
         for tensor in tree_iter(out):
             if isinstance(tensor, torch.Tensor):
                 self.count(tensor, str(func).removesuffix(".default"))
         return out
+
+
+SELECTING = (aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default)
+
+
+def _is_selection(index) -> bool:
+    return index is not None and index.dtype == torch.bool and _is_fake(index)
+
+
+def _every_place(indices):
+    """Boolean indices as the integer ones that a GPU makes of them, when every place is chosen."""
+    for index in indices:
+        if _is_selection(index):
+            yield from torch.empty(index.numel(), index.dim(), dtype=torch.int64, device=index.device).unbind(1)
+        else:
+            yield index
 
 
 def _is_fake(tensor: torch.Tensor) -> bool:

@@ -189,4 +189,7 @@ REAL = tuple(model for pair in (
          qk_nope_head_dim=128, num_experts_per_tok=8, first_k_dense_replace=3, **UNTIED)),
 ) for model in pair)
 
-MODELS = {model.name: model for model in TINY + REAL}
+SMALL = Model("llama-small@2", "LlamaConfig", shape(1000, 192, 520, 2, 4, 2, **UNTIED), kind="small")
+"""For optimizers: matrices above and below 4,096 elements, and sizes that 256 does and does not divide."""
+
+MODELS = {model.name: model for model in (*TINY, *REAL, SMALL)}

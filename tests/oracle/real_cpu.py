@@ -33,8 +33,37 @@ MARK = 1_000_003
 """Size of the first marking allocation; the next is two bytes larger. Above every tensor's size but odd, as none is."""
 
 
+def three_uses(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return (y * 3).sum() + (y * 4).sum() + (y * 5).sum()
+
+
+def tied_by_transposes(x: torch.Tensor) -> torch.Tensor:
+    ids = torch.zeros(8, dtype=torch.long)
+    return torch.nn.functional.linear(torch.nn.functional.embedding(ids, x), x).sum()
+
+
+def leaf_used_twice(x: torch.Tensor) -> torch.Tensor:
+    return (x * 3).sum() + (x * 4).sum()
+
+
+GRAPHS = {"three uses": three_uses, "tied by transposes": tied_by_transposes, "a leaf used twice": leaf_used_twice}
+"""Graphs whose peak is the engine's adding of gradients: in place where it may, into new memory where the gathered one is a view."""
+
+
+def differentiate(graph: Callable[[torch.Tensor], torch.Tensor], mark: Mark) -> None:
+    x = torch.zeros(512, 256, requires_grad=True)
+    mark("load")
+    loss = graph(x)
+    mark("second forward")
+    loss.backward()
+    mark("second backward")
+
+
 def train(case: dict[str, Any], mark: Mark) -> None:
     """Two steps of real training code; `mark` is called at the end of each phase."""
+    if "graph" in case:
+        return differentiate(GRAPHS[case["graph"]], mark)
     plan, row = case["plan"], MODELS[case["model"]]
     torch.manual_seed(0)
     config = getattr(transformers, row.config)(**row.given)

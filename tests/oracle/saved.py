@@ -51,14 +51,12 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
         step = train_step.Step(train_step.build_model(case["model"], plan), plan)
         with step.live:
             step.live.phase = "forward"
-            step.forward(step._batch(), observe=True)
+            loss = step.forward(step._batch(), observe=True)
         places: dict[int | None, list[list[Any]]] = {}
-        for module, tensor in step.saved.tensors.values():
-            size = tensor.untyped_storage().nbytes()
-            dtype = DTYPES[str(tensor.dtype)]
-            elements = size // tensor.element_size()
+        for module, dtype, size in step.saved.alive():
             places.setdefault(train_step.block_of(module), []).append(
-                [module, dtype, names.get(elements, "bytes"), size])
+                [module, DTYPES[str(dtype)], names.get(size // dtype.itemsize, "bytes"), size])
+        del loss
     outside = places.pop(None, [])
     blocks = [sum_by_symbol(places[number]) for number in sorted(places)]
     return {"bytes": sum(t[3] for ts in [outside, *places.values()] for t in ts), "outside": sum_by_symbol(outside), "blocks": blocks,

@@ -1,7 +1,7 @@
 """One training step of a real model on the pretended GPU, and every byte of it.
 
-The model is transformers' own, the adapters PEFT's, the optimizer torch's; only the numbers are missing. Two optimizer
-steps are run and the second is recorded, since the first has no optimizer states yet.
+The model is transformers' own, the adapters PEFT's, the optimizer torch's; only the numbers are missing. What is recorded
+is a step that finds optimizer states in place, as every step but the first does.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import weakref
 from typing import Any
 
 import fake_gpu  # noqa: F401  (before torch)
@@ -57,6 +58,14 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     model.tie_weights()
     model.train()
     model.config.use_cache = False
+    if plan.get("kernels", "eager") != "eager" or plan.get("loss", "eager") != "eager":
+        import kernels
+
+        kernels.patch(model, plan)
+    if "quantization" in plan:
+        import quantised
+
+        quantised.quantise(model, plan["quantization"], WEIGHTS[plan["precision"]])
     if "lora" in plan:
         import adapters
 
@@ -69,25 +78,29 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
 
 
 class Saved:
-    """What autograd keeps for backward: each storage once, parameters and buffers left out, with the module that saved it."""
+    """What autograd keeps for backward: each storage once, the model's own left out, with the module that saved it."""
 
-    def __init__(self, model: torch.nn.Module, modules: list[str]):
+    def __init__(self, model: torch.nn.Module, kept: list[torch.Tensor], modules: list[str]):
         self.modules = modules
-        self.own = {t.untyped_storage()._cdata for t in [*model.parameters(), *model.buffers()]}
-        self.tensors: dict[int, tuple[str, torch.Tensor]] = {}
+        self.own = {t.untyped_storage()._cdata for t in [*model.parameters(), *model.buffers(), *kept]}
+        self.storages: dict[int, tuple[weakref.ref[torch.UntypedStorage], str, torch.dtype]] = {}
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
-        key = tensor.untyped_storage()._cdata
-        if tensor.device.type == DEVICE and key not in self.own:
-            self.tensors.setdefault(key, (self.modules[-1] if self.modules else "", tensor))
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if tensor.device.type == DEVICE and key not in self.own and (key not in self.storages or self.storages[key][0]() is None):
+            self.storages[key] = (weakref.ref(storage), self.modules[-1] if self.modules else "", tensor.dtype)
         return tensor
+
+    def alive(self) -> list[tuple[str, torch.dtype, int]]:
+        """(module, dtype, bytes) of each storage that was saved and is still held."""
+        return [(module, dtype, storage.nbytes()) for held, module, dtype in self.storages.values() if (storage := held()) is not None]
 
     def record(self) -> dict[str, Any]:
         """Bytes in all, outside the blocks, and by block (equal neighbours folded: [bytes, blocks])."""
         outside, blocks = 0, {}
-        for module, tensor in self.tensors.values():
+        for module, _, size in self.alive():
             block = block_of(module)
-            size = tensor.untyped_storage().nbytes()
             if block is None:
                 outside += size
             else:
@@ -115,8 +128,13 @@ class Step:
     def __init__(self, model: torch.nn.Module, plan: dict[str, Any]):
         self.model, self.plan = model, plan
         self.live = LiveBytes(DEVICE)
+        self.kept: list[torch.Tensor] = []
+        if "quantization" in plan:
+            import quantised
+
+            self.kept, self.live.parts = quantised.state_tensors(model), quantised.PARTS
         self.trained = [p for p in model.parameters() if p.requires_grad]
-        self.saved = Saved(model, self.live.modules)
+        self.saved = Saved(model, self.kept, self.live.modules)
         self._mark_phases()
 
     def _mark_phases(self) -> None:
@@ -151,6 +169,11 @@ class Step:
         with contextlib.ExitStack() as around:
             if observe:
                 around.enter_context(saved_tensors_hooks(self.saved.pack, lambda t: t))
+            if self.plan.get("loss") == "chunked":
+                import kernels
+
+                with torch.autocast(DEVICE, dtype=dtype) if dtype else contextlib.nullcontext():
+                    return kernels.chunked_loss(self.model, batch)
             if dtype is None:
                 return self.model(**batch).loss
             with torch.autocast(DEVICE, dtype=dtype):
@@ -164,41 +187,57 @@ class Step:
         with live:
             live.count_module(self.model)
             parameters = sum(p.numel() * p.element_size() for p in self.model.parameters())
+            buffers = live.live - parameters
+            for tensor in self.kept:
+                live.count(tensor)
             measured = {"parameters": sum(p.numel() for p in self.model.parameters()), "trainable": sum(p.numel() for p in self.trained),
-                        "parameter_bytes": parameters, "buffer_bytes": live.live - parameters}
+                        "parameter_bytes": parameters, "buffer_bytes": buffers}
+            if self.kept:
+                measured["quantization_state_bytes"] = live.live - parameters - buffers
+            model_bytes = live.live
             batch = self._batch()
-            measured["input_bytes"] = live.live - parameters - measured["buffer_bytes"]
-            optimizer = OPTIMIZERS[plan["optimizer"]](self.trained)
-            scaler = torch.amp.GradScaler(DEVICE) if plan["precision"] in SCALED else None
-            for number in range(2):
-                live.forget_peaks()
-                measured["standing_bytes"] = live.live
-                for micro in range(plan.get("gradient_accumulation_steps", 1)):
-                    live.phase = "forward"
-                    before = live.live
-                    loss = self.forward(batch, observe=number == micro == 0)
-                    if number == micro == 0:
-                        measured["saved"] = self.saved.record()
-                        self.saved.tensors.clear()
-                    measured["live_after_forward"] = live.live - before
-                    live.phase = "loss backward"
-                    (loss if scaler is None else scaler.scale(loss)).backward()
-                    del loss
-                measured["live_after_backward"] = live.live - measured["standing_bytes"]
-                live.phase = "optimizer step"
-                if scaler is None:
-                    optimizer.step()
-                else:
-                    scaler.unscale_(optimizer)
-                    scaler.step(optimizer)
-                    scaler.update()
-                optimizer.zero_grad(set_to_none=True)
-                live.phase = "between steps"
-            measured["optimizer_bytes"] = measured["standing_bytes"] - parameters - measured["buffer_bytes"] - measured["input_bytes"]
+            measured["input_bytes"] = live.live - model_bytes
+            optimizer, scaler = self._prepare_optimizer()
+            live.forget_peaks()
+            standing = measured["standing_bytes"] = live.live
+            measured["optimizer_bytes"] = standing - model_bytes - measured["input_bytes"]
+            for micro in range(plan.get("gradient_accumulation_steps", 1)):
+                live.phase = "forward"
+                before = live.live
+                loss = self.forward(batch, observe=micro == 0)
+                if micro == 0:
+                    measured["saved"] = self.saved.record()
+                measured["live_after_forward"] = live.live - before
+                live.phase = "loss backward"
+                (loss if scaler is None else scaler.scale(loss)).backward()
+                del loss
+            measured["live_after_backward"] = live.live - standing
+            live.phase = "optimizer step"
+            self._update(optimizer, scaler)
             measured["peaks"] = {name: peak.bytes for name, peak in live.peaks.items() if name in PHASES}
             measured["rounded_peaks"] = {name: peak.rounded for name, peak in live.peaks.items() if name in PHASES}
             measured["peak_at"] = {name: peak.at for name, peak in live.peaks.items() if name in PHASES}
         return measured
+
+    def _prepare_optimizer(self) -> tuple[torch.optim.Optimizer, torch.amp.GradScaler | None]:
+        """The optimizer with its states, as every step but the first finds it."""
+        optimizer = OPTIMIZERS[self.plan["optimizer"]](self.trained)
+        scaler = torch.amp.GradScaler(DEVICE) if self.plan["precision"] in SCALED else None
+        if scaler is not None:
+            scaler.scale(torch.zeros(1, device=DEVICE))
+        for parameter in self.trained:
+            parameter.grad = torch.empty_like(parameter)
+        self._update(optimizer, scaler)
+        return optimizer, scaler
+
+    def _update(self, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None) -> None:
+        if scaler is None:
+            optimizer.step()
+        else:
+            scaler.unscale_(optimizer)
+            scaler.step(optimizer)
+            scaler.update()
+        optimizer.zero_grad(set_to_none=True)
 
     def _batch(self) -> dict[str, torch.Tensor]:
         size = self.plan["micro_batch_size"], self.plan["seq_len"]
