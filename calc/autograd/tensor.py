@@ -10,6 +10,7 @@ sees. `heads_first` says that such a tensor lies in memory head by head, so that
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
@@ -82,6 +83,7 @@ class Node:
     """An operation in the graph: where its gradients go, what it saved, and what its backward does."""
 
     __slots__ = (
+        "__weakref__",
         "backward",
         "block",
         "checkpoint",
@@ -95,7 +97,6 @@ class Node:
         "takes_saved",
         "waiting",
         "wants",
-        "__weakref__",
     )
 
     def __init__(self, op: str, inputs: Sequence[Tensor], backward: Callable[..., Any], outputs: int = 1) -> None:
@@ -222,10 +223,13 @@ def record(
             if number:
                 node.checkpoint, node.slots = checkpoint, checkpoint.promise(number, node)
             saved = ()
-    storage = Storage(shape, dtype, op) if result is None else result
+    if recompute is not None and recompute.outputs is not None and recompute.chosen(op):
+        storage, others = recompute.outputs.popleft()
+    else:
+        storage = Storage(shape, dtype, op) if result is None else result
+        others = tuple([Storage(s, d, o) for s, d, o in extra]) if extra else ()
     y = Tensor(shape, dtype, storage, heads_first)
     y.requires_grad = True
-    others = [Storage(s, d, o) for s, d, o in extra] if extra else ()
     if recompute is not None:
         if saves_output:
             recompute.keep((storage, *others))
@@ -234,6 +238,8 @@ def record(
         return y
     y.node = node
     if checkpoint is not None:
+        if checkpoint.outputs is not None and checkpoint.chosen(op):
+            checkpoint.outputs.append((storage, others))
         node.saved = tuple(pinned)
     elif saves_output:
         node.saved = (*saved, storage, *others, *pinned)
@@ -247,12 +253,18 @@ class Checkpoint:
 
     The first tensor that the backward asks for runs the block again; the second run stops as soon as the last saved tensor exists;
     each saved tensor is let go when its node has taken it, and not kept at all when its node is gone, because nobody used the result.
+
+    `choose` makes a rule that says of each operation whether its result is kept, so that the second run need not compute it again.
     """
 
-    __slots__ = ("again", "kept", "number", "origin", "owners", "ran")
+    __slots__ = ("again", "choose", "chosen", "kept", "number", "origin", "outputs", "owners", "ran")
 
-    def __init__(self, again: Callable[[], Any]) -> None:
+    def __init__(self, again: Callable[[], Any], choose: Callable[[], Callable[[str], bool]] | None = None) -> None:
         self.again: Callable[[], Any] | None = again
+        self.choose = choose
+        self.outputs: deque[tuple[Storage, tuple[Storage, ...]]] | None = None
+        if choose is not None:
+            self.chosen, self.outputs = choose(), deque()
         self.number = 0
         self.owners: list[ref[Node]] = []
         self.kept: list[Storage | None] = []
@@ -284,6 +296,8 @@ class Checkpoint:
             ledger.kind, mode.recompute, mode.enabled = 0, self, True
             again, self.again = self.again, None
             assert again is not None
+            if self.choose is not None:
+                self.chosen = self.choose()
             try:
                 again()
             except StopRecomputation as stop:

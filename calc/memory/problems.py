@@ -85,7 +85,7 @@ def problems(scenario: Scenario, model: Architecture, gpu: Gpu) -> tuple[Problem
 def _refuse(scenario: Scenario, model: Architecture, gpu: Gpu) -> None:
     plan = scenario.plan
     not_modelled = {
-        "plan.gradient_checkpointing": plan.gradient_checkpointing in ("selective", "offload"),
+        "plan.gradient_checkpointing": plan.gradient_checkpointing == "offload",
         "plan.sharding.strategy": plan.sharding.strategy != "none",
         "plan.sharding": any(
             n > 1

@@ -30,6 +30,20 @@ from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
 
 
+def attention_and_every_second_product() -> Callable[[str], bool]:
+    """Selective checkpointing as torchtitan has it: of each block the results of attention and of every second matrix product are kept."""
+    products = 0
+
+    def chosen(op: str) -> bool:
+        nonlocal products
+        if op == "mm":
+            products += 1
+            return products % 2 == 1
+        return op in ("flash attention", "efficient attention")
+
+    return chosen
+
+
 class Modules:
     """The model while it runs: recipe, weights by name, and the block that runs."""
 
@@ -48,6 +62,9 @@ class Modules:
         self.table: Tensor | None = None
         self.held: list[Any] = []
         """What the block's Python frame keeps alive until it returns."""
+        self.returned: list[Any] = []
+        """What the last block returned beside its result: kept until the next one is done, or the model's forward."""
+        self.in_forward = True
         self.waiting: dict[str, Tensor] = {}
         """Results of layers that a fused kernel computed with another's, until they are asked for."""
         self.contexts: list[Any] = []
@@ -184,10 +201,17 @@ class Modules:
             active.ledger.begin("forward", index)
             if self.recipe.checkpointing == "none":
                 yield self._run
+            elif self.recipe.reentrant and self.recipe.checkpointing == "full":
+                yield self._reentrant
             else:
-                yield self._reentrant if self.recipe.reentrant else self._checkpointed
-        self.prefix, self.block = "", None
+                yield self._checkpointed
+        self.prefix, self.block, self.in_forward = "", None, False
         active.ledger.begin("head", None)
+
+    def returns(self, *tensors: Tensor) -> None:
+        """The block that ends hands these back beside its result, to a caller who does not look at them."""
+        if self.in_forward:
+            self.returned[:] = tensors
 
     def _run(self, block: Callable[..., Tensor], x: Tensor, *context: Any) -> Tensor:
         try:
@@ -210,7 +234,7 @@ class Modules:
                 self.held.clear()
                 self.block, self.prefix, self.casts = before
 
-        checkpoint = Checkpoint(again)
+        checkpoint = Checkpoint(again, attention_and_every_second_product if self.recipe.checkpointing == "selective" else None)
         mode = recording_mode
         mode.checkpoint = checkpoint
         try:
