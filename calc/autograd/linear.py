@@ -45,3 +45,23 @@ def bmm(a: Tensor, b: Tensor, shape: Shape) -> Tensor:
         return empty(a_shape, dtype, "bmm gradient", True) if needs_a else None, gb
 
     return record("bmm", shape, dtype, (a, b), backward, saved, heads_first=True)
+
+
+def baddbmm(offset: Tensor, a: Tensor, b: Tensor, shape: Shape) -> Tensor:
+    """offset + number * (a times b), where the offset has no gradient: saves both factors, and scales a copy of each gradient."""
+    dtype, a_shape, b_shape, needs_a, needs_b = a.dtype, a.shape, b.shape, a.requires_grad, b.requires_grad
+    saved = [b.storage] if needs_a else []
+    if needs_b:
+        saved.append(a.storage)
+
+    def scaled(shape: Shape) -> Tensor:
+        product = empty(shape, dtype, "bmm gradient", True)
+        result = empty(shape, dtype, "mul", True)
+        del product
+        return result
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        ga = scaled(a_shape) if needs_a else None
+        return None, ga, scaled(b_shape) if needs_b else None
+
+    return record("baddbmm", shape, dtype, (offset, a, b), backward, saved, heads_first=True)

@@ -45,6 +45,7 @@ FAMILY_FILES = (
     "gptj",
     "gpt_bigcode",
     "opt",
+    "bloom",
 )
 """The family files of this folder. A new family is its file and its name here."""
 

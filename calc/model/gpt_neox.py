@@ -51,12 +51,10 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
     attended = self_attention(m, layer_norm(m, "input_layernorm", x), mask, positions)
     attended = dropout(attended, c.hidden_dropout)
     if c.use_parallel_residual:
-        fed = mlp(m, layer_norm(m, "post_attention_layernorm", x))
-        fed = dropout(fed, c.hidden_dropout)
+        fed = dropout(mlp(m, layer_norm(m, "post_attention_layernorm", x)), c.hidden_dropout)
         return add(add(fed, attended), x)
     attended = add(attended, x)
-    fed = mlp(m, layer_norm(m, "post_attention_layernorm", attended))
-    fed = dropout(fed, c.hidden_dropout)
+    fed = dropout(mlp(m, layer_norm(m, "post_attention_layernorm", attended)), c.hidden_dropout)
     return add(fed, attended)
 
 
@@ -81,9 +79,9 @@ def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
 def mlp(m: Modules, x: Tensor) -> Tensor:
     """Feed-forward without a gate."""
     c = m.c
-    x = m.linear("mlp.dense_h_to_4h", x, c.intermediate_size, True)
-    x = activated(m, x, c.hidden_act)
-    return m.linear("mlp.dense_4h_to_h", x, c.hidden_size, True)
+    y = m.linear("mlp.dense_h_to_4h", x, c.intermediate_size, True)  # x is held by the call of the module
+    y = activated(m, y, c.hidden_act)
+    return m.linear("mlp.dense_4h_to_h", y, c.hidden_size, True)
 
 
 def dims(config: Config) -> Dims:
