@@ -205,6 +205,4 @@ SOURCES = Table(
            "BERT-large 1.15 times, GPT-2 3 times as fast, end to end"),
     Source("transformers-checkpointing", "transformers: gradient checkpointing", "https://huggingface.co/docs/transformers/en/grad_checkpointing",
            "about 20 % slower, read 2026-11"),
-    Source("selective-recomputation", "Reducing Activation Recomputation in Large Transformer Models", "https://arxiv.org/abs/2205.05198",
-           "more than 90 % of recomputation's time saved"),
 )

@@ -33,7 +33,7 @@ class Padding:
     padded: int
     """Tokens with padding, batches in the order given."""
     grouped: int
-    """Tokens with padding, samples sorted by length (`group_by_length`)."""
+    """Tokens with padding, longest samples first (`group_by_length`)."""
     longest_batch: int
     """Tokens per sequence of the longest batch: the length that sets the peak."""
     packed_rows: int
@@ -81,7 +81,6 @@ def lengths(text: str) -> tuple[int, ...]:
 def padding(sizes: Sequence[int], *, micro_batch_size: int, seq_len: int) -> Padding:
     """What samples of these lengths come to in batches of `micro_batch_size`, cut at `seq_len` tokens, and packed to it."""
     kept = [min(size, seq_len) for size in sizes]
-    in_order = sorted(kept)
     rows = packed_rows(sizes, seq_len=seq_len)
     return Padding(
         samples=len(kept),
@@ -91,7 +90,7 @@ def padding(sizes: Sequence[int], *, micro_batch_size: int, seq_len: int) -> Pad
         longest=max(sizes),
         cut=sum(size > seq_len for size in sizes),
         padded=_padded(kept, micro_batch_size),
-        grouped=_padded(in_order, micro_batch_size),
+        grouped=_padded(sorted(kept, reverse=True), micro_batch_size),
         longest_batch=max(kept),
         packed_rows=rows,
         packed=rows * seq_len,

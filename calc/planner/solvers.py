@@ -52,19 +52,16 @@ def largest(holds: Callable[[int], bool], low: int, high: int, period: Callable[
     Among numbers with the same remainder by `period`, all that hold must come before all that do not. `period` is asked
     again after each search, for what the search has found out.
     """
-    if low > high:
-        return None
     best: int | None = None
-    known = 0
-    while known != (known := max(known, period())):
+    known = 1
+    while True:
         for start in range(low, min(low + known, high + 1)):
             # The first number of this remainder above the best so far.
             first = start if best is None else start + -(-max(best + 1 - start, 0) // known) * known
             if first <= high and holds(first):
                 best = _halved(holds, first, high, known)
-        if best is None:
-            return None
-    return best
+        if known == (known := max(known, period())):
+            return best
 
 
 def _halved(holds: Callable[[int], bool], low: int, high: int, step: int) -> int:

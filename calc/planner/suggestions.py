@@ -127,7 +127,7 @@ def pairs(
     """The best pairs of levers of two kinds, each saving noticeably more than either of them alone."""
     alone = {found.levers[0].id: int(found.saved) for found in given.helpful}
     more = int(given.before.peak.allocated) * WORTH_IT
-    levers = [LEVERS[name] for name in LEVERS if name in alone or name in _below(given)]
+    levers = [lever for lever in LEVERS.values() if _may_count(lever, given)]
     found: dict[frozenset[str], Suggestion] = {}
     for first, second in permutations(levers, 2):
         # Either order, where the other one has no place: an adapter is thinned after it was added.
@@ -145,9 +145,10 @@ def pairs(
     return tuple(sorted(found.values(), key=rank)[:limit])
 
 
-def _below(given: Advice) -> set[str]:
-    """Levers that lower an instant under the peak: with another one they may count."""
-    return {one.lever.id for one in given.useless if one.lowered and not one.problem}
+def _may_count(lever: Lever, given: Advice) -> bool:
+    """Whether a lever may help beside another one: it lowers an instant, under the peak perhaps, or has no place before the other."""
+    useless = next((one for one in given.useless if one.lever is lever), None)
+    return useless is None or (bool(useless.lowered) and not useless.problem)
 
 
 def applied(levers: Sequence[Lever], scenario: Scenario) -> Scenario | None:

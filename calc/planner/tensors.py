@@ -36,6 +36,7 @@ KEEPERS: Table[Keeper] = Table(
     Keeper("mm", "A weight's gradient is the product of its input and the incoming gradient."),
     Keeper("addmm", "A weight's gradient is the product of its input and the incoming gradient."),
     Keeper("bmm", "Each factor's gradient is a product with the other factor."),
+    Keeper("baddbmm", "Each factor's gradient is a product with the other factor."),
     Keeper("grouped_mm", "An expert's gradient is the product of its tokens and the incoming gradient."),
     Keeper("int8_scaled_mm", "bitsandbytes keeps the input of an 8-bit product for the backward pass."),
     Keeper("mul", "Each factor's gradient is a product with the other factor."),
@@ -46,6 +47,7 @@ KEEPERS: Table[Keeper] = Table(
     Keeper("sigmoid", "The slope follows from the result."),
     Keeper("silu", "The slope of the activation is computed from its input."),
     Keeper("gelu", "The slope of the activation is computed from its input."),
+    Keeper("relu", "Only what was above zero passes a gradient on."),
     Keeper("silu product", "One kernel computes activation and product again from both factors."),
     Keeper("gelu product", "One kernel computes activation and product again from both factors."),
     Keeper("gelu_pytorch_tanh product", "One kernel computes activation and product again from both factors."),
@@ -126,6 +128,11 @@ class Activations:
     """The sum of both."""
 
 
+def keeper(op: str) -> Keeper:
+    """The row of an operation; for one that has none yet, what is true of all."""
+    return KEEPERS[op] if op in KEEPERS else Keeper(op, f"The derivative of {op} needs it.")
+
+
 def kept_tensors(scenario: Scenario, *, config: Mapping[str, Any] | None = None) -> Activations:
     """Every tensor kept for the backward pass. Raises what `estimate` raises."""
     ran = _run(scenario, config)
@@ -138,7 +145,7 @@ def kept_tensors(scenario: Scenario, *, config: Mapping[str, Any] | None = None)
     rows = tuple(
         Kept(
             made_by=key[1],
-            keepers=tuple(KEEPERS[op] for op in dict.fromkeys(op for op, _ in keepers)),
+            keepers=tuple(map(keeper, dict.fromkeys(op for op, _ in keepers))),
             weights=tuple(dict.fromkeys(name.removesuffix(".weight") for _, name in keepers if name)),
             shape=key[2],
             dtype=key[3],
