@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calc.autograd.storage import active
-from calc.autograd.tensor import Tensor, empty, record
+from calc.autograd.tensor import Broad, Tensor, empty, record
 
 
 def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1)) -> Tensor:
@@ -37,7 +37,10 @@ def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1)) -
 
 
 def efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-    """The memory-efficient kernel, which takes a mask: also saves the mask, and a log-sum-exp padded to 32 tokens."""
+    """The memory-efficient kernel, which takes a mask: also saves the mask, and a log-sum-exp padded to 32 tokens.
+
+    Fewer heads of keys and values are broadcast; their gradients are made for every head and summed.
+    """
     batch, heads, length, _ = q.shape
     shapes, dtype = (q.shape, k.shape, v.shape), q.dtype
     needs = (q.requires_grad, k.requires_grad, v.requires_grad)
@@ -45,9 +48,11 @@ def efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     if mask is not None:
         saved.append(mask.storage)
 
-    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
-        made = [empty(s, dtype, "efficient attention backward") for s in shapes]
-        return tuple(m if n else None for m, n in zip(made, needs, strict=True))
+    def backward(g: Tensor) -> tuple[Tensor | Broad | None, ...]:
+        made = [empty((batch, heads, *s[2:]), dtype, "efficient attention backward") for s in shapes]
+        return tuple(
+            (m if s[1] == heads else Broad(m, s)) if n else None for m, s, n in zip(made, shapes, needs, strict=True)
+        )
 
     padded = -(-length // 32) * 32
     return record(

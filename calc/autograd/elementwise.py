@@ -150,6 +150,14 @@ def scale(x: Tensor) -> Tensor:
     return record("mul", shape, dtype, (x,), lambda g: (empty(shape, dtype, "mul backward", first),), heads_first=first)
 
 
+def scale_in_place(x: Tensor) -> Tensor:
+    """x *= number: as `scale`, into x itself."""
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+    return record(
+        "mul_", shape, dtype, (x,), lambda g: (empty(shape, dtype, "mul backward", first),), result=x.storage, heads_first=first
+    )
+
+
 def square(x: Tensor) -> Tensor:
     """x ** 2: saves x."""
     shape, dtype = x.shape, x.dtype

@@ -74,6 +74,19 @@ def copy_into(whole: Tensor, piece: Tensor) -> Tensor:
     return record("copy_", shape, dtype, (whole, piece), backward, result=whole.storage, heads_first=whole.heads_first)
 
 
+def indexed(x: Tensor, shape: Shape) -> Tensor:
+    """x[..., [i], :]: a copy, and the index; the backward puts it into zeros, out of place."""
+    whole, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        zeros = empty(whole, dtype, "new_zeros")
+        result = empty(whole, dtype, "index_put")
+        del zeros
+        return (result,)
+
+    return record("index", shape, dtype, (x,), backward, extra=(((1,), "i64", "index"),))
+
+
 def split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
     """chunk and split along the last axis: views; the backward joins the gradients of all, zeros where a piece was not used."""
     return _pieces(x, [(*x.shape[:-1], width) for width in widths])

@@ -46,6 +46,7 @@ FAMILY_FILES = (
     "gpt_bigcode",
     "opt",
     "bloom",
+    "falcon",
 )
 """The family files of this folder. A new family is its file and its name here."""
 

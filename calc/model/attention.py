@@ -16,7 +16,7 @@ from calc.autograd.elementwise import (
     softmax,
 )
 from calc.autograd.linear import bmm
-from calc.autograd.shapes import contiguous, heads, picked, repeat, rows
+from calc.autograd.shapes import contiguous, expand, heads, picked, repeat, rows
 from calc.autograd.storage import active
 from calc.autograd.tensor import Tensor, empty, view
 from calc.model.modules import Modules
@@ -76,7 +76,8 @@ def attention(
     return rows(out, (m.rows, num_heads * v.shape[-1]))
 
 
-def _lowered(m: Modules, x: Tensor) -> Tensor:
+def lowered(m: Modules, x: Tensor) -> Tensor:
+    """x as autocast hands it to a product."""
     return x if m.recipe.autocast is None else cast(x, m.recipe.autocast)
 
 
@@ -116,7 +117,17 @@ def contiguous_rows(out: Tensor) -> Tensor:
 
 
 def matmul(m: Modules, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Tensor:
-    a, b = _lowered(m, a), _lowered(m, b)
+    a, b = lowered(m, a), lowered(m, b)
+    return bmm(_batched(a), _batched(b), shape)
+
+
+def broadcast_matmul(m: Modules, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """a @ b, where b may have one head for all of a's; with several sequences it is copied to each."""
+    b, a = lowered(m, b), lowered(m, a)
+    heads = a.shape[1]
+    if b.shape[1] != heads:
+        few = b.shape
+        b = expand(b, (few[0], heads, *few[2:]))
     return bmm(_batched(a), _batched(b), shape)
 
 
@@ -134,7 +145,7 @@ def _sdpa(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> T
 
     The memory-efficient kernel takes everything else, but not few key heads: unless they were repeated, PyTorch falls back to its formula.
     """
-    q, k, v = _lowered(m, q), _lowered(m, k), _lowered(m, v)
+    q, k, v = lowered(m, q), lowered(m, k), lowered(m, v)
     same = q.shape[-1] == v.shape[-1] and q.shape[-1] <= FLASH_HEAD_DIM
     if mask is not None or not same or not m.recipe.few_key_heads:
         k = repeat(k, q.shape[1])
@@ -143,7 +154,7 @@ def _sdpa(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> T
         return kernels.flash(q, k, v)
     if k.shape[1] != q.shape[1]:
         return _formula(m, q, k, v)
-    return kernels.efficient(q, k, v, None if mask is None else _additive(m, mask, q.dtype))
+    return kernels.efficient(q, k, v, None if mask is None else additive(m, mask, q.dtype))
 
 
 def _formula(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -190,7 +201,7 @@ def _flash(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return picked(out) if m.recipe.padded else out
 
 
-def _additive(m: Modules, mask: Tensor, dtype: str) -> Tensor:
+def additive(m: Modules, mask: Tensor, dtype: str) -> Tensor:
     """PyTorch turns a boolean mask into an additive one at each call, and pads its rows to 16."""
     added = empty(mask.shape, dtype, "zeros_like")
     flipped = empty(mask.shape, "bool", "logical_not")

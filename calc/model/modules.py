@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from calc.autograd.elementwise import cast, scale
+from calc.autograd.elementwise import add_broadcast, cast, scale
 from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
 from calc.autograd.quantized import int8_mm, packed4_mm
@@ -65,6 +65,7 @@ class Modules:
         self.returned: list[Any] = []
         """What the last block returned beside its result: kept until the next one is done, or the model's forward."""
         self.in_forward = True
+        self.viewed = False
         self.waiting: dict[str, Tensor] = {}
         """Results of layers that a fused kernel computed with another's, until they are asked for."""
         self.contexts: list[Any] = []
@@ -125,6 +126,14 @@ class Modules:
 
     # -- layers ----------------------------------------------------------------------------------------------------------
 
+    def matmul(self, name: str, x: Tensor, out: int, bias: bool = False) -> Tensor:
+        """A linear layer that is written x @ weight.T + bias: autocast casts the weight's view each time, and the bias is added by itself."""
+        self.viewed = True
+        try:
+            return self.linear(name, x, out, bias)
+        finally:
+            self.viewed = False
+
     def linear(self, name: str, x: Tensor, out: int, bias: bool = False, *, role: Role = "linear", transposed: bool = False) -> Tensor:
         """nn.Linear(x.shape[-1], out) of that name, with whatever the recipe puts around it."""
         adapters = self.recipe.adapters
@@ -145,7 +154,11 @@ class Modules:
             return self._quantized(name, x, (out, x.shape[-1]), bias)
         weight = self.weight(f"{name}.weight", shape, role)
         offset = self.weight(f"{name}.bias", (out,), "bias") if bias else None
-        return self.product(x, weight, offset, transposed=transposed)
+        if not self.viewed:
+            return self.product(x, weight, offset, transposed=transposed)
+        to = self.recipe.autocast
+        y = mm(x, weight) if to is None else _cast_product(x, weight, to)
+        return y if offset is None else add_broadcast(y, offset)
 
     def _quantized(self, name: str, x: Tensor, shape: Shape, bias: bool) -> Tensor:
         """bitsandbytes' Linear4bit and Linear8bitLt."""
@@ -289,3 +302,8 @@ class Modules:
             Parameter(name=name.replace(".base_layer.", "."), shape=shape, dtype=dtype, role=role, count=count, trainable=trainable)
             for (name, shape, dtype, role, trainable), count in rows.items()
         )
+
+
+def _cast_product(x: Tensor, weight: Tensor, to: str) -> Tensor:
+    lowered = cast(weight, to)
+    return mm(cast(x, to), lowered)
