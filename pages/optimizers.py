@@ -30,7 +30,7 @@ with st.container(border=True):
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(f"{row.label} · `{row.id}`", anchor=False, width="content")
         if row.id == here.scenario.plan.optimizer:
-            st.caption(t("optimizers.used"), width="content")
+            st.badge(t("optimizers.used"), icon=":material/check:", color="blue")
         else:
             st.button(
                 t("optimizers.use", name=row.id), key="use_optimizer", type="primary", on_click=state.go,
@@ -45,4 +45,4 @@ with st.container(border=True):
             st.caption(t("optimizers.no-state"))
         with st.expander(t("optimizers.tree"), expanded=True):
             st.caption(t("optimizers.tree.hint"))
-            st.code(tree(chosen, here.config), language=None, height=360)
+            st.code(tree(chosen, here.config), language=None, wrap_lines=True)

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from pages.parts.frame import PAGES
 
+ANDROID = "Mozilla/5.0 (Linux; Android 16) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0.0.0 Mobile Safari/537.36"
 PATHS = [f"/{'' if entry is PAGES[0] else entry.id}" for entry in PAGES]
 
 
@@ -23,7 +24,7 @@ def themed(request, chromium):
 
 @pytest.fixture(scope="module")
 def phone(chromium):
-    context = chromium.new_context(viewport=PHONE, locale="en-US", is_mobile=True, has_touch=True)
+    context = chromium.new_context(viewport=PHONE, locale="en-US", is_mobile=True, has_touch=True, user_agent=ANDROID)
     yield context
     context.close()
 
