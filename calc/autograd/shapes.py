@@ -127,10 +127,12 @@ def cat(parts: Sequence[Tensor], shape: Shape) -> Tensor:
 
 
 def repeat(x: Tensor, num_heads: int) -> Tensor:
-    """Each head `n` times (repeat_kv): a copy at full size; the backward sums over the copies."""
+    """Each head `n` times (repeat_kv): a copy at full size, or a view if there is one head; the backward sums over the copies."""
     batch, few, length, head_dim = x.shape
     if few == num_heads:
         return x
+    if few == 1:
+        return expand(x, (batch, num_heads, length, head_dim))
     dtype, before = x.dtype, x.shape
     return record(
         "clone", (batch, num_heads, length, head_dim), dtype, (x,), lambda g: (empty(before, dtype, "sum", True),), heads_first=True

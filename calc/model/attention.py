@@ -54,6 +54,16 @@ class Eager:
 USUAL = Eager()
 
 
+def bidirectional_mask(m: Modules, dtype: str) -> Tensor | None:
+    """The mask of a model in which every token sees every token: none, unless there is padding."""
+    if not m.recipe.padded or m.recipe.attention.startswith("flash"):
+        return None
+    shape = (m.batch, 1, m.length, m.length)
+    if m.recipe.attention == "eager":
+        return empty(shape, dtype, "mask")
+    return view(empty((m.batch, 1, 1, m.length), "bool", "mask"), shape)
+
+
 def attention(
     m: Modules,
     q: Tensor,
@@ -89,10 +99,12 @@ def _eager(
     scores = (batch, num_heads, length, length)
     dtype = q.dtype
     if how.wide_scores:
-        q, k, dtype = cast(q, "fp32"), cast(k, "fp32"), v.dtype
-    k = repeat(k, num_heads)
-    v = repeat(v, num_heads)
-    weights = scale(matmul(m, q, k, scores))
+        dtype = v.dtype
+        weights = scale(matmul(m, cast(q, "fp32"), cast(k, "fp32"), scores))
+    else:
+        k = repeat(k, num_heads)
+        v = repeat(v, num_heads)
+        weights = scale(matmul(m, q, k, scores))
     if softcap:
         weights = scale(weights)
         weights = from_output(weights, "tanh")
@@ -117,8 +129,10 @@ def contiguous_rows(out: Tensor) -> Tensor:
 
 
 def matmul(m: Modules, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Tensor:
-    a, b = lowered(m, a), lowered(m, b)
-    return bmm(_batched(a), _batched(b), shape)
+    """a @ b under autocast, which casts from the last argument to the first; both are held until it is done."""
+    second = lowered(m, b)
+    first = lowered(m, a)
+    return bmm(_batched(first), _batched(second), shape)
 
 
 def broadcast_matmul(m: Modules, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calc.autograd.elementwise import add, cast, dropout
-from calc.autograd.shapes import cat, part, reshape, rows
+from calc.autograd.elementwise import add, cast, clone, dropout
+from calc.autograd.shapes import cat, part, reshape
 from calc.autograd.shapes import split as pieces
 from calc.autograd.tensor import Tensor, empty
 from calc.model.activations import activated
@@ -21,6 +21,9 @@ from calc.model.gpt2 import NAMES
 from calc.model.modules import Modules
 from calc.model.norms import layer_norm
 from calc.model.rotary import Rotation, position_ids, rotated
+
+Projected = tuple[Tensor | None, Tensor, Tensor, Tensor]
+"""One product for all, if there is one; queries, keys and values."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,15 @@ def fused_body(m: Modules, ids: Tensor) -> Tensor:
     return _body(m, ids, fused)
 
 
-def _body(m: Modules, ids: Tensor, projected: Callable[[Modules, Tensor], tuple[Tensor, Tensor, Tensor]]) -> Tensor:
+def _body(m: Modules, ids: Tensor, projected: Callable[[Modules, Tensor], Projected]) -> Tensor:
     c = m.c
     inputs_embeds = m.embedding("transformer.wte", ids, c.vocab_size, c.hidden_size)
     counted = position_ids(m)
     mask = causal_mask(m, inputs_embeds.dtype)
     x = dropout(inputs_embeds, c.embd_pdrop)
-    looked_up = empty((m.length, c.rotary_dim), "fp32", "index")
-    positions = cast(looked_up, x.dtype)
-    del looked_up
+    positions = empty((m.length, c.rotary_dim), "fp32", "index")
+    if projected is separate:
+        positions = cast(positions, x.dtype)
     for layer in m.layers("transformer.h", c.kinds):
         x = layer(block, x, projected, mask, positions, counted)
     x = layer_norm(m, "transformer.ln_f", x)
@@ -62,7 +65,7 @@ def _body(m: Modules, ids: Tensor, projected: Callable[[Modules, Tensor], tuple[
 def block(
     m: Modules,
     x: Tensor,
-    projected: Callable[[Modules, Tensor], tuple[Tensor, Tensor, Tensor]],
+    projected: Callable[[Modules, Tensor], Projected],
     mask: Tensor | None,
     positions: Tensor,
     counted: Tensor,
@@ -75,26 +78,26 @@ def block(
     return add(add(attended, fed), residual)
 
 
-def separate(m: Modules, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def separate(m: Modules, x: Tensor) -> Projected:
     """Queries, keys and values (rows, heads, head_dim) out of three matrices."""
     c = m.c
     by_head = (m.rows, c.num_attention_heads, c.head_dim)
     q = reshape(m.linear("attn.q_proj", x, c.hidden_size), by_head)
     k = reshape(m.linear("attn.k_proj", x, c.hidden_size), by_head)
     v = reshape(m.linear("attn.v_proj", x, c.hidden_size), by_head)
-    return q, k, v
+    return None, q, k, v
 
 
 def self_attention(
     m: Modules,
     x: Tensor,
-    projected: Callable[[Modules, Tensor], tuple[Tensor, Tensor, Tensor]],
+    projected: Callable[[Modules, Tensor], Projected],
     mask: Tensor | None,
     positions: Tensor,
 ) -> Tensor:
     """Attention whose eager scores are made in fp32."""
     c = m.c
-    q, k, v = projected(m, x)
+    product, q, k, v = projected(m, x)
     v = split(m, v, c.num_attention_heads, c.head_dim)
     k_turned, k_passed = _beginning(k, c.rotary_dim)
     q_turned, q_passed = _beginning(q, c.rotary_dim)
@@ -103,9 +106,14 @@ def self_attention(
     k = cat((k_turned, k_passed), k.shape)
     q = cat((q_turned, q_passed), q.shape)
     q = split(m, q, c.num_attention_heads, c.head_dim)
+    if projected is fused:
+        q = cast(q, v.dtype)
     k = split(m, k, c.num_attention_heads, c.head_dim)
+    if projected is fused:
+        k = cast(k, v.dtype)
     out = attention(m, q, k, v, mask, dropout_p=c.attention_dropout, eager=Eager(wide_scores=True, wide_softmax=False))
     out = m.linear("attn.out_proj", out, c.hidden_size)
+    del product  # a name of the frame
     return dropout(out, c.resid_pdrop)
 
 
@@ -130,18 +138,14 @@ def mlp(m: Modules, x: Tensor) -> Tensor:
     return dropout(x, c.resid_pdrop)
 
 
-def fused(m: Modules, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def fused(m: Modules, x: Tensor) -> Projected:
     """Queries, keys and values (rows, heads, head_dim) out of one matrix, laid out for four machines: each is copied out."""
     c = m.c
     local = c.hidden_size // 4
     qkv = reshape(m.linear("attn.qkv_proj", x, 3 * c.hidden_size), (m.rows, 4, 3 * local))
-    q, v, k = (copied(piece, (m.rows, c.num_attention_heads, c.head_dim)) for piece in pieces(qkv, (local, local, local)))
-    return q, k, v
-
-
-def copied(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A piece of each machine's part, brought together."""
-    return rows(x, shape)
+    by_head = (m.rows, c.num_attention_heads, c.head_dim)
+    q, v, k = (reshape(clone(piece), by_head) for piece in pieces(qkv, (local, local, local)))
+    return qkv, q, k, v
 
 
 def head(m: Modules, x: Tensor) -> Tensor:
