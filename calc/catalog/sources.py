@@ -205,4 +205,6 @@ SOURCES = Table(
            "BERT-large 1.15 times, GPT-2 3 times as fast, end to end"),
     Source("transformers-checkpointing", "transformers: gradient checkpointing", "https://huggingface.co/docs/transformers/en/grad_checkpointing",
            "about 20 % slower, read 2026-11"),
+    Source("no-trainer", "transformers: run_clm_no_trainer.py, a training loop with accelerate",
+           "https://github.com/huggingface/transformers/blob/main/examples/pytorch/language-modeling/run_clm_no_trainer.py", "read, not run"),
 )

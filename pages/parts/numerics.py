@@ -58,7 +58,8 @@ def rate(what: Drawn) -> float:
 
 def headline(rate: float) -> str:
     """What part of bf16 weights a step moves."""
-    share = moved_share(rate, sigma=SIGMA, held=BF16).share
+    # The box of the spread stands below the heading; what it holds is known before it is drawn.
+    share = moved_share(rate, sigma=st.session_state.get("sigma", SIGMA), held=BF16).share
     return t("precision.title", rate=number(rate), share=_percent(share))
 
 

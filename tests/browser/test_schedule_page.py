@@ -78,7 +78,7 @@ def test_dataset_and_cards_change_steps_and_curve(visit):
 
     fill(page, "run_samples", "2000")
     expect(page.locator('[data-testid="stMetricValue"]').first).to_have_text("375")
-    expect(page).to_have_url(re.compile("run=samples%3A2000%2Cepochs%3A3|run=samples:2000"))
+    expect(page).to_have_url(re.compile("run=samples(:|%3A)2000"))
     fill(page, "gpus", "2")
 
     expect(page.locator('[data-testid="stMetricValue"]').first).to_have_text("189")
