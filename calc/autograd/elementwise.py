@@ -158,6 +158,15 @@ def scale_in_place(x: Tensor) -> Tensor:
     )
 
 
+def masked_fill(x: Tensor, mask: Tensor) -> Tensor:
+    """x where the mask is false, a number elsewhere: saves the mask, and masks the gradient."""
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+    return record(
+        "masked_fill", shape, dtype, (x,), lambda g: (empty(shape, dtype, "masked_fill", first),), (mask.storage,),
+        heads_first=first,
+    )  # fmt: skip
+
+
 def square(x: Tensor) -> Tensor:
     """x ** 2: saves x."""
     shape, dtype = x.shape, x.dtype

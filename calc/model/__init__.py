@@ -24,6 +24,7 @@ FAMILY_FILES = (
     "granite_moe",
     "hunyuan_moe",
     "llama4",
+    "bert",
     "mistral",
     "qwen2",
     "qwen3",
@@ -47,6 +48,8 @@ FAMILY_FILES = (
     "opt",
     "bloom",
     "falcon",
+    "mpt",
+    "gpt_neo",
 )
 """The family files of this folder. A new family is its file and its name here."""
 

@@ -33,7 +33,7 @@ def body(m: Modules, ids: Tensor) -> Tensor:
     """Token ids (rows,) to hidden states (rows, word_embed_proj_dim)."""
     c = m.c
     inputs_embeds = m.embedding("model.decoder.embed_tokens", ids, c.vocab_size, c.word_embed_proj_dim)
-    every = empty((m.rows,), "i64" if m.recipe.padded else "fp32", "ones")
+    every = None if m.recipe.padded else empty((m.rows,), "fp32", "ones")
     counted = empty((m.rows,), "i64", "position ids")
     mask = causal_mask(m, inputs_embeds.dtype)
     shifted = empty((m.rows,), "i64", "add")
