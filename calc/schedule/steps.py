@@ -44,7 +44,20 @@ STEP_RULES = Table(
     StepRules("transformers-5.14", "transformers 5.14", (5, 14), "up", "steps", "ratio wins", "used", "raises"),
     StepRules("transformers-4.57", "transformers 4.57", (4, 57), "up", "steps", "steps win", "used", "raises"),
     StepRules("transformers-4.51", "transformers 4.51", (4, 51), "down", "steps", "steps win", "used", "raises"),
+    # Between the versions that were run: its loop and its log are read in the source (4.46 to 4.51, up to 4.50).
+    StepRules("transformers-4.48", "transformers 4.48", (4, 48), "down", "steps", "steps win", "next", "plans"),
     StepRules("transformers-4.44", "transformers 4.44", (4, 44), "down", "carries over", "steps win", "next", "plans"),
+    StepRules(
+        "own-loop",
+        "a loop of one's own, as run_clm_no_trainer",
+        (5, 24),
+        "up",
+        "steps",
+        "steps only",
+        "used",
+        "plans",
+        source="no-trainer",
+    ),
     StepRules(
         "trl-1.16",
         "TRL 1.16 on transformers 5.24",
