@@ -1,4 +1,8 @@
-"""The table of lines: each row opens to its formula, this run's numbers, its source and how sure we are."""
+"""The table of lines: each row opens to its formula, this run's numbers, its source and how sure we are.
+
+Formulas are worked out when the first row is opened, and no longer than one is open: the closed form of a run takes as long
+as everything else on the page, and every move of a slider would pay for it.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +23,45 @@ _table = st.components.v2.component(
 )
 
 
+@st.fragment
 def ledger(lines: tuple[Line, ...], total: Bytes, *, key: str, title: str) -> None:
     """The lines as they stand, and their sum. The title is read out, not shown."""
-    rows = [_row(place, line, total) for place, line in enumerate(lines) if line.bytes]
+    opened = bool(st.session_state.get(key, {}).get("opened"))
+    rows = [_row(place, line, total, opened) for place, line in enumerate(lines) if line.bytes]
     rows.append({"label": t("fit.lines.total"), "size": str(total), "certainty": ""})
-    code = [t("fit.formula"), t("fit.numbers")]
-    _table(key=key, data={"title": title, "rows": rows, "code": code}, width="stretch")
+    _table(
+        key=key, data={"title": title, "rows": rows, "wait": t("fit.wait")}, default={"opened": False},
+        on_opened_change=_nothing, width="stretch",
+    )  # fmt: skip
 
 
-def _row(place: int, line: Line, total: Bytes) -> dict[str, Any]:
-    source = SOURCES[line.source]
-    facts = [(t("fit.formula"), line.formula, ""), (t("fit.numbers"), f"{line.numbers} = {line.bytes:,} B", "")]
-    if line.note:
-        facts.append(("", line.note, ""))
-    facts.append((t("fit.source"), f"{source.title}{f' ({source.detail})' if source.detail else ''}", source.url))
+def _nothing() -> None:
+    """Streamlit reports a component's state only to a callback."""
+
+
+def _row(place: int, line: Line, total: Bytes, opened: bool) -> dict[str, Any]:
     return {
-        "id": f"{line.component}/{line.label}/{place}", "colour": COMPONENTS.index(line.component),
-        "label": t(f"component.{line.component}"), "detail": _detail(line), "share": share(line.bytes, total),
-        "size": str(line.bytes), "certainty": t(f"certainty.{line.certainty}"), "facts": facts,
-    }  # fmt: skip
+        "id": f"{line.component}/{line.label}/{place}",
+        "colour": COMPONENTS.index(line.component),
+        "label": t(f"component.{line.component}"),
+        "detail": _detail(line),
+        "share": share(line.bytes, total),
+        "size": str(line.bytes),
+        "certainty": t(f"certainty.{line.certainty}"),
+        "facts": _facts(line) if opened else [],
+    }
+
+
+def _facts(line: Line) -> list[dict[str, str]]:
+    """What an opened row shows: names, words, and what is code or a link."""
+    source = SOURCES[line.source]
+    facts = [
+        {"name": t("fit.formula"), "text": line.formula, "kind": "code"},
+        {"name": t("fit.numbers"), "text": f"{line.numbers} = {line.bytes:,} B", "kind": "code"},
+        {"name": t("fit.note"), "text": line.note},
+        {"name": t("fit.source"), "text": f"{source.title} ({source.detail})", "kind": "link", "link": source.url},
+    ]
+    return [fact for fact in facts if fact["text"]]
 
 
 def _detail(line: Line) -> str:

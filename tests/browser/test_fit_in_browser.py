@@ -107,6 +107,10 @@ def test_a_line_opens_to_its_formula_and_source_by_keyboard(visit):
     expect(row.get_by_text("Formula")).to_be_visible()
     expect(row.get_by_text("This run")).to_be_visible()
     expect(row.locator("a")).to_have_attribute("href", re.compile("^https://"))
+    page.locator(".st-key-batch input[type=range]").press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"batch=3\b"))
+    settled(page)
+    expect(row.get_by_text("Formula")).to_be_visible()
 
 
 HUB_SENTENCES = {

@@ -1,5 +1,6 @@
 // A table whose rows open. Everything is set as text, never as markup, because labels may hold a stranger's words.
-export default function ({ parentElement, data }) {
+// What an opened row shows is asked for when the first one opens: until it comes, the row says so.
+export default function ({ parentElement, data, setStateValue }) {
   const colours = getComputedStyle(parentElement.host ?? parentElement)
     .getPropertyValue("--st-chart-categorical-colors").split(",");
   const make = (tag, cls, text) => {
@@ -10,6 +11,12 @@ export default function ({ parentElement, data }) {
   };
   const list = parentElement.querySelector("ol");
   const open = new Set([...list.querySelectorAll("details[open]")].map((row) => row.dataset.id));
+  const tell = () => {
+    const now = String(list.querySelector("details[open]") !== null);
+    if ((list.dataset.opened ?? "false") === now) return;
+    list.dataset.opened = now;
+    setStateValue("opened", now === "true");
+  };
   const cells = (row) => {
     const chip = make("span", "chip");
     const label = make("span", "label", row.label);
@@ -41,21 +48,21 @@ export default function ({ parentElement, data }) {
     const summary = make("summary");
     summary.append(...cells(row));
     const facts = make("dl");
-    for (const [name, text, link] of row.facts) {
-      const value = make("dd");
-      if (link) {
-        const a = make("a", "", text);
-        a.href = link;
-        a.target = "_blank";
-        a.rel = "noreferrer";
-        value.append(a);
-      } else {
-        value.append(make(name === data.code[0] || name === data.code[1] ? "code" : "span", "", text));
+    for (const fact of row.facts.length ? row.facts : [{ name: "", text: data.wait }]) {
+      const words = make({ code: "code", link: "a" }[fact.kind] ?? "span", "", fact.text);
+      if (fact.link) {
+        words.href = fact.link;
+        words.target = "_blank";
+        words.rel = "noreferrer";
       }
-      facts.append(make("dt", "", name), value);
+      const value = make("dd");
+      value.append(words);
+      facts.append(make("dt", "", fact.name), value);
     }
+    details.ontoggle = tell;
     details.append(summary, facts);
     item.append(details);
     return item;
   }));
+  tell();
 }

@@ -50,6 +50,8 @@ TEXTS = {
     "fit.size": Text("Size", "크기"),
     "fit.formula": Text("Formula", "공식"),
     "fit.numbers": Text("This run", "이번 실행"),
+    "fit.note": Text("Note", "참고"),
+    "fit.wait": Text("Working out the formula…", "공식을 계산하는 중…"),
     "fit.source": Text("Source", "출처"),
     "fit.host": Text(
         "Host memory: {training} in training, {load} while loading.",
