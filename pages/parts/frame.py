@@ -65,7 +65,7 @@ def main() -> None:
         layout="wide",
         initial_sidebar_state="collapsed",
     )
-    pages = {entry.id: st.Page(ROOT / "pages" / f"{entry.id}.py", title=f"Plimsoll · {entry.id}", url_path=entry.id,
+    pages = {entry.id: st.Page(ROOT / "pages" / f"{entry.id}.py", title=f"{t(f'nav.{entry.id}')} · Plimsoll", url_path=entry.id,
                                default=entry is PAGES[0]) for entry in PAGES}  # fmt: skip
     page = st.navigation(list(pages.values()), position="hidden")
     entry = next(entry for entry in PAGES if pages[entry.id] == page)

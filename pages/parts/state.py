@@ -25,7 +25,7 @@ METHODS = {"full": FullFineTuning, "lora": Lora, "qlora": QLora}
 
 # Names in the session. Widgets are keyed by the link's own keys, so these begin with an underscore.
 _KEPT, _TOUCHED, _WRITTEN, _PAGE, _NOTES, _LANGUAGE = "_kept", "_touched", "_written", "_page", "_notes", "lang"
-_BESIDE = "_beside"
+_BESIDE, _LINKED = "_beside", "_linked"
 
 BESIDE: tuple[str, ...] = SCHEDULE_KEYS
 """Keys of the link that are no part of the scenario: the page that they belong to reads and writes them."""
@@ -115,10 +115,7 @@ def notes() -> tuple[Problem, ...]:
 
 def query() -> dict[str, str]:
     """The keys and values that open this scenario on any page, in the reader's own language."""
-    try:
-        return link.params(scenario()) | beside()
-    except link.NotLinkable as refused:
-        return refused.rest | beside()
+    return _linked()[0] | beside()
 
 
 def beside() -> dict[str, str]:
@@ -134,11 +131,20 @@ def put_beside(values: dict[str, str]) -> None:
 
 def unlinkable() -> str:
     """Why the link cannot carry the whole scenario; empty where it can."""
-    try:
-        link.params(scenario())
-    except link.NotLinkable as refused:
-        return str(refused)
-    return ""
+    return _linked()[1]
+
+
+def _linked() -> tuple[dict[str, str], str]:
+    """The scenario's part of the link, and why it is not whole. Kept, because a large config.json takes long to pack."""
+    session = st.session_state
+    of, params, why = session.get(_LINKED, (None, {}, ""))
+    if of is not session[_KEPT]:
+        try:
+            params, why = link.params(scenario()), ""
+        except link.NotLinkable as refused:
+            params, why = refused.rest, str(refused)
+        session[_LINKED] = (session[_KEPT], params, why)
+    return params, why
 
 
 def publish() -> None:

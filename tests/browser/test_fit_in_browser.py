@@ -11,10 +11,16 @@ from conftest import app, settled
 from playwright.sync_api import Page, expect
 
 QLORA = "/?v=1&model=meta-llama/Llama-3.1-8B&method=qlora&rank=16&batch=2&ckpt=full&gpu=rtx-4090"
+SMALL = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816,
+    "num_hidden_layers": 12, "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 32000,
+    "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "_name_or_path": "my/experiment",
+}  # fmt: skip
 ALICE = "hf_AliceMayReadEverything0000000001"
 
 
 def figures(page: Page) -> list[str]:
+    page.locator('[data-testid="stMetricValue"]').nth(3).wait_for()
     return page.locator('[data-testid="stMetricValue"]').all_inner_texts()
 
 
@@ -145,6 +151,35 @@ def test_a_gguf_repository_names_the_model_that_it_was_made_from(visit):
     expect(page).to_have_url(re.compile("model=acme%2Ftiny"))
 
 
+def test_the_hub_can_be_searched_while_typing(visit):
+    """What the catalogue does not have is found on the Hub, and taken by a click."""
+    page = visit(QLORA)
+    page.get_by_role("button", name="Hub, config.json, token").click()
+
+    page.get_by_role("searchbox", name="Search the Hub").press_sequentially("acme tiny")
+    page.get_by_role("button", name="acme/tiny").first.click()
+
+    expect(page).to_have_url(re.compile("model=acme%2Ftiny"))
+    expect(page.get_by_text("From the Hub, commit")).to_be_visible()
+
+
+def test_a_config_of_three_megabytes_is_answered_and_said_to_be_too_long_for_a_link(visit, tmp_path: Path):
+    """Some files carry tables of a hundred thousand names; they are read, and the link says what it leaves out."""
+    config = tmp_path / "config.json"
+    names = {str(place): f"label number {place * 7919 % 100_003}" for place in range(100_000)}
+    config.write_text(json.dumps(SMALL | {"id2label": names}))
+    assert config.stat().st_size > 3_000_000
+    page = visit(QLORA)
+    page.get_by_role("button", name="Hub, config.json, token").click()
+
+    page.locator(".st-key-config_file input[type=file]").set_input_files(config)
+    page.get_by_role("button", name="Use this config.json").click()
+
+    expect(page.get_by_text("The link cannot carry the model")).to_be_visible()
+    expect(page.locator("h1")).to_contain_text("Fits")
+    expect(page).not_to_have_url(re.compile("model="))
+
+
 def test_a_token_opens_a_gated_model_and_stays_out_of_the_address(visit):
     """The token is asked for where the sentence sends the visitor, and goes nowhere else."""
     page = visit(QLORA)
@@ -173,14 +208,9 @@ def test_an_access_token_in_the_model_box_is_not_taken_into_the_address(visit):
 
 def test_a_pasted_config_is_answered_and_travels_in_the_link(visit):
     """The link of a small config.json opens the same numbers in another session."""
-    config = {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816,
-        "num_hidden_layers": 12, "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 32000,
-        "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "_name_or_path": "my/experiment",
-    }  # fmt: skip
     page = visit(QLORA)
     page.get_by_role("button", name="Hub, config.json, token").click()
-    page.get_by_role("textbox", name="Paste a config.json").fill(json.dumps(config))
+    page.get_by_role("textbox", name="Paste a config.json").fill(json.dumps(SMALL))
     page.keyboard.press("Control+Enter")
     page.get_by_role("button", name="Use this config.json").click()
     expect(page).to_have_url(re.compile("config="))

@@ -18,6 +18,7 @@ LINK = (
 
 def shown(page: Page) -> list[str]:
     """Heading, figures and every line of the answer."""
+    page.locator(".st-key-lines .total").wait_for()
     return [
         page.locator("h1").inner_text(),
         *page.locator('[data-testid="stMetricValue"]').all_inner_texts(),
