@@ -223,7 +223,7 @@ def record(
             if number:
                 node.checkpoint, node.slots = checkpoint, checkpoint.promise(number, node)
             saved = ()
-    if recompute is not None and recompute.outputs is not None and recompute.chosen(op):
+    if recompute is not None and op in recompute.keeps:
         storage, others = recompute.outputs.popleft()
     else:
         storage = Storage(shape, dtype, op) if result is None else result
@@ -238,7 +238,7 @@ def record(
         return y
     y.node = node
     if checkpoint is not None:
-        if checkpoint.outputs is not None and checkpoint.chosen(op):
+        if op in checkpoint.keeps:
             checkpoint.outputs.append((storage, others))
         node.saved = tuple(pinned)
     elif saves_output:
@@ -254,17 +254,15 @@ class Checkpoint:
     The first tensor that the backward asks for runs the block again; the second run stops as soon as the last saved tensor exists;
     each saved tensor is let go when its node has taken it, and not kept at all when its node is gone, because nobody used the result.
 
-    `choose` makes a rule that says of each operation whether its result is kept, so that the second run need not compute it again.
+    `keeps` names operations whose results are kept all the same, so that the second run need not compute them again.
     """
 
     __slots__ = ("again", "choose", "chosen", "kept", "number", "origin", "outputs", "owners", "ran")
 
-    def __init__(self, again: Callable[[], Any], choose: Callable[[], Callable[[str], bool]] | None = None) -> None:
+    def __init__(self, again: Callable[[], Any], keeps: frozenset[str] = frozenset()) -> None:
         self.again: Callable[[], Any] | None = again
-        self.choose = choose
-        self.outputs: deque[tuple[Storage, tuple[Storage, ...]]] | None = None
-        if choose is not None:
-            self.chosen, self.outputs = choose(), deque()
+        self.keeps = keeps
+        self.outputs: deque[tuple[Storage, tuple[Storage, ...]]] = deque()
         self.number = 0
         self.owners: list[ref[Node]] = []
         self.kept: list[Storage | None] = []
@@ -296,8 +294,6 @@ class Checkpoint:
             ledger.kind, mode.recompute, mode.enabled = 0, self, True
             again, self.again = self.again, None
             assert again is not None
-            if self.choose is not None:
-                self.chosen = self.choose()
             try:
                 again()
             except StopRecomputation as stop:

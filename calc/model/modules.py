@@ -30,18 +30,8 @@ from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
 
 
-def attention_and_every_second_product() -> Callable[[str], bool]:
-    """Selective checkpointing as torchtitan has it: of each block the results of attention and of every second matrix product are kept."""
-    products = 0
-
-    def chosen(op: str) -> bool:
-        nonlocal products
-        if op == "mm":
-            products += 1
-            return products % 2 == 1
-        return op in ("flash attention", "efficient attention")
-
-    return chosen
+ATTENTION = frozenset(("flash attention", "efficient attention"))
+"""What selective checkpointing does not compute again in TRL (`gradient_checkpointing_kwargs={"selective": True}`)."""
 
 
 class Modules:
@@ -247,7 +237,7 @@ class Modules:
                 self.held.clear()
                 self.block, self.prefix, self.casts = before
 
-        checkpoint = Checkpoint(again, attention_and_every_second_product if self.recipe.checkpointing == "selective" else None)
+        checkpoint = Checkpoint(again, ATTENTION if self.recipe.checkpointing == "selective" else frozenset())
         mode = recording_mode
         mode.checkpoint = checkpoint
         try:
