@@ -257,7 +257,7 @@ class Checkpoint:
     `keeps` names operations whose results are kept all the same, so that the second run need not compute them again.
     """
 
-    __slots__ = ("again", "choose", "chosen", "kept", "number", "origin", "outputs", "owners", "ran")
+    __slots__ = ("again", "keeps", "kept", "number", "origin", "outputs", "owners", "ran")
 
     def __init__(self, again: Callable[[], Any], keeps: frozenset[str] = frozenset()) -> None:
         self.again: Callable[[], Any] | None = again

@@ -29,7 +29,6 @@ from calc.model.adapters import adapted, fused, targeted
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
 
-
 ATTENTION = frozenset(("flash attention", "efficient attention"))
 """What selective checkpointing does not compute again in TRL (`gradient_checkpointing_kwargs={"selective": True}`)."""
 
