@@ -167,6 +167,45 @@ def masked_fill(x: Tensor, mask: Tensor) -> Tensor:
     )  # fmt: skip
 
 
+def where(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """a where the condition holds, else b: saves the condition; each gets a gradient of its own."""
+    shape, dtype, needs_a, needs_b = a.shape, promoted(a.dtype, b.dtype), a.requires_grad, b.requires_grad
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        ga = empty(shape, dtype, "where") if needs_a else None
+        return ga, empty(shape, dtype, "where") if needs_b else None
+
+    return record("where", shape, dtype, (a, b), backward, (condition.storage,))
+
+
+def minimum(x: Tensor) -> Tensor:
+    """The smaller of x and a number in a tensor: saves x; the backward halves the gradient where they are equal."""
+    shape, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        half = empty(shape, dtype, "div")
+        equal = empty(shape, "bool", "eq")
+        result = empty(shape, dtype, "where")
+        greater = empty(shape, "bool", "gt")
+        del half, equal, greater
+        return (result,)
+
+    return record("minimum", shape, dtype, (x,), backward, (x.storage,))
+
+
+def expm1(x: Tensor) -> Tensor:
+    """exp(x) - 1: saves its result."""
+    shape, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        plus = empty(shape, dtype, "add")
+        result = empty(shape, dtype, "expm1 backward")
+        del plus
+        return (result,)
+
+    return record("expm1", shape, dtype, (x,), backward, saves_output=True)
+
+
 def square(x: Tensor) -> Tensor:
     """x ** 2: saves x."""
     shape, dtype = x.shape, x.dtype

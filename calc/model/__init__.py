@@ -50,6 +50,13 @@ FAMILY_FILES = (
     "falcon",
     "mpt",
     "gpt_neo",
+    "nemotron",
+    "apertus",
+    "seed_oss",
+    "ernie4_5",
+    "exaone4",
+    "hunyuan_v1_dense",
+    "helium",
 )
 """The family files of this folder. A new family is its file and its name here."""
 

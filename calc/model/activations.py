@@ -6,8 +6,21 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from calc.autograd import fused
-from calc.autograd.elementwise import activation, add, add_constant, cast, from_output, mul, scale, square
-from calc.autograd.tensor import Tensor
+from calc.autograd.elementwise import (
+    activation,
+    add,
+    add_constant,
+    cast,
+    expm1,
+    from_output,
+    minimum,
+    mul,
+    scale,
+    square,
+    sub,
+    where,
+)
+from calc.autograd.tensor import Tensor, empty
 from calc.model.config import Config, ConfigError
 from calc.model.modules import Modules
 
@@ -51,6 +64,19 @@ def _relu_squared(m: Modules, x: Tensor) -> Tensor:
     return square(from_output(x, "relu"))
 
 
+def _xielu(m: Modules, x: Tensor) -> Tensor:
+    """x > 0: a·x² + x/2, else (expm1(min(x, eps)) - x)·b + x/2, in Python, with trained a and b."""
+    first = activation(m.weight("mlp.act_fn.alpha_p", (1,), "other"), "softplus")
+    second = add_constant(activation(m.weight("mlp.act_fn.alpha_n", (1,), "other"), "softplus"))
+    positive = empty(x.shape, "bool", "gt")
+    above = add(mul(mul(first, x), x), scale(x))
+    bounded = minimum(x)
+    grown = expm1(bounded if m.recipe.autocast is None else cast(bounded, "fp32"))
+    del bounded
+    below = add(mul(sub(grown, x), second), scale(x))
+    return where(positive, above, below)
+
+
 ACTIVATIONS: Mapping[str, Activation] = {
     **{name: partial(_kernel, name) for name in ("silu", "gelu", "mish", "hardswish", "leaky_relu", "relu6")},
     **{name: partial(_result, name) for name in ("relu", "tanh", "sigmoid")},
@@ -62,6 +88,7 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "gelu_fast": _gelu_fast,
     "quick_gelu": _quick_gelu,
     "relu2": _relu_squared,
+    "xielu": _xielu,
     "linear": lambda m, x: x,
 }
 

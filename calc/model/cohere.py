@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from calc.autograd.elementwise import add, cast, scale
 from calc.autograd.tensor import Tensor
-from calc.model.attention import attention, split
+from calc.model.attention import attention
 from calc.model.config import Config
 from calc.model.decoder import decoder, layer_kinds, sizes, window
 from calc.model.family import Dims, Family, lm_head
-from calc.model.llama import mlp, self_attention as plain_attention
+from calc.model.llama import mlp, queries_keys_values
+from calc.model.llama import self_attention as plain_attention
 from calc.model.modules import Modules
 from calc.model.norms import mean_norm
 from calc.model.rotary import Rotation, rotated
@@ -71,9 +72,7 @@ def side_by_side(
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Grouped-query attention; queries and keys may be normed, each head by its own weights."""
     c = m.c
-    q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), c.num_attention_heads, c.head_dim)
-    k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
-    v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
+    q, k, v = queries_keys_values(m, x)
     if c.use_qk_norm:
         q = mean_norm(m, "self_attn.q_norm", q, (c.num_attention_heads, c.head_dim))
         k = mean_norm(m, "self_attn.k_norm", k, (c.num_key_value_heads, c.head_dim))

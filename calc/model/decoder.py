@@ -177,6 +177,7 @@ def pre_norm(
     positions: Rotation | None,
     *,
     norm: Callable[[Modules, str, Tensor], Tensor] = rms_norm,
+    names: tuple[str, str] = ("input_layernorm", "post_attention_layernorm"),
     joined: Callable[[Modules, Tensor], Tensor] = lambda m, x: x,
 ) -> Tensor:
     """A layer with two halves on the residual stream, attention and feed-forward, each with a norm in front.
@@ -184,10 +185,10 @@ def pre_norm(
     `joined` is what happens to a half's result before it joins the stream: a dropout, a factor.
     """
     residual = x
-    x = norm(m, "input_layernorm", x)
+    x = norm(m, names[0], x)
     x = attend(m, x, mask, positions)
     x = add(residual, joined(m, x))
     residual = x
-    x = norm(m, "post_attention_layernorm", x)
+    x = norm(m, names[1], x)
     x = feed(m, x)
     return add(residual, joined(m, x))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from calc.autograd.tensor import Tensor
 from calc.model.activations import activation_name
-from calc.model.attention import attention, split
+from calc.model.attention import attention
 from calc.model.config import Config
 from calc.model.decoder import layer_kinds, masks, sizes, window
 from calc.model.family import Dims, Family, rotary_buffers
 from calc.model.gemma2 import Gemma2Dims, capped, head, sandwich
+from calc.model.llama import queries_keys_values
 from calc.model.modules import Modules
 from calc.model.norms import gemma_rms_norm
 from calc.model.rotary import Rotation, position_ids, rotated, rotation
@@ -36,9 +37,7 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Grouped-query attention with normed queries and keys."""
     c = m.c
-    q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), c.num_attention_heads, c.head_dim)
-    k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
-    v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
+    q, k, v = queries_keys_values(m, x)
     q = gemma_rms_norm(m, "self_attn.q_norm", q, apart=True)
     k = gemma_rms_norm(m, "self_attn.k_norm", k, apart=True)
     rotated_q, rotated_k = rotated(q, positions), rotated(k, positions)

@@ -11,10 +11,11 @@ from typing import Any
 from calc.autograd.elementwise import add
 from calc.autograd.shapes import cat
 from calc.autograd.tensor import Tensor, empty
-from calc.model.attention import attention, split
+from calc.model.attention import attention
 from calc.model.config import Config
 from calc.model.decoder import decoder, pre_norm, rotary_dim, sizes
 from calc.model.family import Dims, Family, rotary_buffers
+from calc.model.llama import queries_keys_values
 from calc.model.modules import Modules
 from calc.model.norms import rms_norm
 from calc.model.phi3 import fused_mlp
@@ -61,9 +62,7 @@ def sandwich_block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Grouped-query attention."""
     c = m.c
-    q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), c.num_attention_heads, c.head_dim)
-    k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
-    v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
+    q, k, v = queries_keys_values(m, x)
     q, k = rotated_in_pairs(q, k, positions)
     out = attention(m, q, k, v, mask, dropout_p=c.attention_dropout)
     return m.linear("self_attn.o_proj", out, c.hidden_size)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from calc.autograd.tensor import Tensor
 from calc.model.activations import gated
 from calc.model.attention import attention, split
@@ -25,15 +28,23 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation | None) -> Tensor:
     """Grouped-query attention with rotary positions, or none."""
     c = m.c
-    q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), c.num_attention_heads, c.head_dim)
-    k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
-    v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
+    q, k, v = queries_keys_values(m, x)
     if positions is not None:
         rotated_q, rotated_k = rotated(q, positions), rotated(k, positions)
         q, k = rotated_q, rotated_k
         del rotated_q, rotated_k
     out = attention(m, q, k, v, mask, dropout_p=c.attention_dropout, softcap=c.attn_logit_softcapping)
     return m.linear("self_attn.o_proj", out, c.hidden_size, c.output_bias)
+
+
+def queries_keys_values(m: Modules, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Three products, each as (batch, heads, length, head_dim)."""
+    c = m.c
+    heads, few, d, bias = c.num_attention_heads, c.num_key_value_heads, c.head_dim, c.attention_bias
+    q = split(m, m.linear("self_attn.q_proj", x, heads * d, bias), heads, d)
+    k = split(m, m.linear("self_attn.k_proj", x, few * d, bias), few, d)
+    v = split(m, m.linear("self_attn.v_proj", x, few * d, bias), few, d)
+    return q, k, v
 
 
 def mlp(m: Modules, x: Tensor, name: str = "mlp", width: int | None = None) -> Tensor:
@@ -49,30 +60,82 @@ def mlp(m: Modules, x: Tensor, name: str = "mlp", width: int | None = None) -> T
     return m.linear(f"{name}.down_proj", product, c.hidden_size, c.mlp_bias)
 
 
-def dims(config: Config) -> Dims:
-    """LlamaConfig's fields and defaults."""
-    bias = config.boolean("attention_bias", default=False)
+_CLASSES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (
+        "llama",
+        "Llama",
+        {
+            "vocab_size": 32000,
+            "hidden_size": 4096,
+            "intermediate_size": 11008,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+        },
+    ),
+    (
+        "exaone",
+        "EXAONE 3",
+        {
+            "vocab_size": 102400,
+            "hidden_size": 4096,
+            "intermediate_size": 14336,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "names": {
+                "num_hidden_layers": ("num_hidden_layers", "num_layers"),
+                "hidden_act": ("hidden_act", "activation_function"),
+            },
+        },
+    ),
+    (
+        "internlm3",
+        "InternLM3",
+        {
+            "vocab_size": 128512,
+            "hidden_size": 4096,
+            "intermediate_size": 10240,
+            "num_hidden_layers": 48,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 2,
+            "head_dim": 128,
+        },
+    ),
+    (
+        "iquestcoder",
+        "IQuest-Coder",
+        {
+            "vocab_size": 76800,
+            "hidden_size": 5120,
+            "intermediate_size": 27648,
+            "num_hidden_layers": 80,
+            "num_attention_heads": 40,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+        },
+    ),
+)
+"""Config classes that load as LlamaForCausalLM: model type, the name that people know, and the class's defaults."""
+
+
+def dims(config: Config, defaults: dict[str, Any] = _CLASSES[0][2]) -> Dims:
+    """Fields and defaults of LlamaConfig, or of a class like it."""
+    bias = config.boolean("attention_bias", "qkv_bias", default=False)
     return Dims(
-        **sizes(
-            config,
-            vocab_size=32000,
-            hidden_size=4096,
-            intermediate_size=11008,
-            num_hidden_layers=32,
-            num_attention_heads=32,
-        ),
+        **sizes(config, **defaults),
         attention_bias=bias,
         output_bias=bias,
-        mlp_bias=config.boolean("mlp_bias", default=False),
+        mlp_bias=config.boolean("mlp_bias", "bias", default=False),
     )
 
 
-FAMILIES = (
+FAMILIES = tuple(
     Family(
-        id="llama",
-        types={"llama": "Llama"},
-        dims=dims,
+        id=model_type,
+        types={model_type: name},
+        dims=partial(dims, defaults=defaults),
         body=body,
         source="transformers 5.24.0, models/llama/modeling_llama.py",
-    ),
+    )
+    for model_type, name, defaults in _CLASSES
 )
