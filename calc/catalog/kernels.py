@@ -41,7 +41,6 @@ class Kernels:
 _LIGER = (
     "llama",
     "mistral",
-    "ministral",
     "qwen2",
     "qwen3",
     "gemma",
@@ -61,7 +60,7 @@ KERNELS = Table(
         norm=True, rotary=True, gated=("silu", "swish", "gelu_pytorch_tanh", "gelu"), model_types=(*_LIGER, "granite"),
     ),
     Kernels(
-        "foak", "fms-acceleration's", "fms-acceleration-foak", "foak", "foak", ("llama", "mistral", "mixtral"),
+        "foak", "fms-acceleration's", "foak", "foak", "foak", ("llama", "mistral", "mixtral"),
         norm=True, trains_norm=False, rotary=True, adapters=True, model_types=("llama", "mistral", "mixtral", "granite"),
     ),
 )  # fmt: skip

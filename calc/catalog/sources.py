@@ -207,4 +207,13 @@ SOURCES = Table(
            "about 20 % slower, read 2026-11"),
     Source("no-trainer", "transformers: run_clm_no_trainer.py, a training loop with accelerate",
            "https://github.com/huggingface/transformers/blob/main/examples/pytorch/language-modeling/run_clm_no_trainer.py", "read, not run"),
+    Source("liger-kernel", "Liger Kernel: its operations for norms, rotation, gated products, and the fused head",
+           "https://github.com/linkedin/Liger-Kernel/tree/main/src/liger_kernel/ops", "0.8.5, run on a pretended GPU"),
+    Source("foak", "fms-acceleration: fused ops and kernels, out of Unsloth's and Liger's",
+           "https://github.com/foundation-model-stack/fms-acceleration/tree/main/plugins/fused-ops-and-kernels",
+           "0.7.4 and its history since 2024-10, read; measured by fms-acceleration"),
+    Source("torch-attention", "PyTorch: choice of attention kernel, its formula, and what flash attention's backward allocates",
+           "https://github.com/pytorch/pytorch/tree/main/aten/src/ATen/native/transformers", "torch 2.13.0, formula run on a pretended GPU"),
+    Source("torch-softmax", "PyTorch SoftMax.cu: the backward of softmax multiplies gradient and result first",
+           "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/SoftMax.cu", "read 2026-11; 7 readings of fitcheck show it"),
 )
