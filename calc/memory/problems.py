@@ -9,8 +9,9 @@ from calc.catalog.optimizers import OPTIMIZERS
 from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
-from calc.memory.recipes import PRECISIONS, flash_runs
+from calc.memory.recipes import PRECISIONS, flash_runs, recipe
 from calc.model.adapters import targeted
+from calc.model.attention import FLASH_HEAD_DIM
 from calc.model.experts import MixtureDims
 from calc.model.family import Architecture
 from calc.scenario import FullFineTuning, Plan, QLora, Scenario
@@ -47,6 +48,16 @@ def problems(scenario: Scenario, model: Architecture, gpu: Gpu) -> tuple[Problem
                 "plan.attention",
             )
         )
+    if _falls_back(scenario, model, gpu):
+        found.append(
+            Problem(
+                "every_score",
+                f"Only PyTorch's own formula takes grouped key heads here, and it holds every attention score: {plan.seq_len:,} by "
+                f"{plan.seq_len:,} for each head. A card from Ampere on with 16-bit numbers spares them.",
+                "plan.attention",
+                blocking=False,
+            )
+        )
     optimizer = OPTIMIZERS[plan.optimizer]
     if optimizer.blocked:
         nearest = f" The nearest that can: {optimizer.instead}." if optimizer.instead else ""
@@ -80,6 +91,15 @@ def problems(scenario: Scenario, model: Architecture, gpu: Gpu) -> tuple[Problem
             )
         )
     return tuple(found)
+
+
+def _falls_back(scenario: Scenario, model: Architecture, gpu: Gpu) -> bool:
+    """Whether sdpa gets grouped key heads that neither the flash nor the memory-efficient kernel takes."""
+    plan, dims = scenario.plan, model.dims
+    if plan.attention != "sdpa" or plan.padded or dims.num_key_value_heads == dims.num_attention_heads:
+        return False
+    how = recipe(plan, gpu)
+    return how.few_key_heads and ((how.autocast or how.dtype) == "fp32" or not how.flash)
 
 
 def _refuse(scenario: Scenario, model: Architecture, gpu: Gpu) -> None:
@@ -120,6 +140,12 @@ def _refuse(scenario: Scenario, model: Architecture, gpu: Gpu) -> None:
     if plan.attention.startswith("flash") and precision.weights == "fp32" and precision.autocast is None:
         raise Refused(
             "flash_needs_half", "FlashAttention works on 16-bit numbers; choose bf16, or sdpa.", "plan.attention"
+        )
+    if plan.attention.startswith("flash") and model.dims.head_dim > FLASH_HEAD_DIM:
+        raise Refused(
+            "head_too_wide",
+            f"FlashAttention takes heads of up to {FLASH_HEAD_DIM}, not {model.dims.head_dim}; choose sdpa.",
+            "plan.attention",
         )
     if plan.precision == "fp16-autocast" and isinstance(plan, FullFineTuning):
         raise Refused(
