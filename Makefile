@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 PORT   ?= 8501
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check bench accuracy chromium clean
+.PHONY: help venv run test check bench accuracy screenshots chromium clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -42,6 +42,9 @@ bench: venv  ## medians of what must be quick
 
 accuracy: venv  ## predicted against published measurements, row by row
 	$(BIN)/python tests/accuracy.py
+
+screenshots: venv chromium  ## make the README's pictures from the running app
+	$(BIN)/python tests/browser/screenshots.py
 
 clean:  ## remove what was made here
 	rm -rf $(VENV) .oracle-venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
