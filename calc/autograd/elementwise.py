@@ -281,9 +281,8 @@ def softmax(x: Tensor, dtype: str | None = None) -> Tensor:
 
     Scratch of the backward (SoftMax.cu): gradient times result.
     """
-    if dtype is not None and x.dtype != "fp16":
-        x = cast(x, dtype)
-    shape, source, first = x.shape, x.dtype, x.heads_first
+    scores = x if dtype is None or x.dtype == "fp16" else cast(x, dtype)  # x is held by the call
+    shape, source, first = scores.shape, scores.dtype, scores.heads_first
     result_dtype = dtype or source
 
     def backward(g: Tensor) -> tuple[Tensor]:
@@ -293,7 +292,7 @@ def softmax(x: Tensor, dtype: str | None = None) -> Tensor:
             del product
         return (result,)
 
-    return record("_softmax", shape, result_dtype, (x,), backward, saves_output=True, heads_first=first)
+    return record("_softmax", shape, result_dtype, (scores,), backward, saves_output=True, heads_first=first)
 
 
 def safe_softmax(x: Tensor) -> Tensor:

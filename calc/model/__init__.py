@@ -57,6 +57,9 @@ FAMILY_FILES = (
     "exaone4",
     "hunyuan_v1_dense",
     "helium",
+    "bitnet",
+    "nanochat",
+    "persimmon",
 )
 """The family files of this folder. A new family is its file and its name here."""
 

@@ -159,11 +159,11 @@ def _sdpa(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> T
 
     The memory-efficient kernel takes everything else, but not few key heads: unless they were repeated, PyTorch falls back to its formula.
     """
-    q, k, v = lowered(m, q), lowered(m, k), lowered(m, v)
     same = q.shape[-1] == v.shape[-1] and q.shape[-1] <= FLASH_HEAD_DIM
     if mask is not None or not same or not m.recipe.few_key_heads:
         k = repeat(k, q.shape[1])
         v = repeat(v, q.shape[1])
+    q, k, v = lowered(m, q), lowered(m, k), lowered(m, v)
     if mask is None and same and q.dtype != "fp32" and m.recipe.flash:
         return kernels.flash(q, k, v)
     if k.shape[1] != q.shape[1]:

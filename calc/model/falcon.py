@@ -49,7 +49,7 @@ def body(m: Modules, ids: Tensor) -> Tensor:
     inputs_embeds = m.embedding("transformer.word_embeddings", ids, c.vocab_size, c.hidden_size)
     slopes = every = None
     if c.alibi:
-        every = empty((m.rows,), "i64", "ones")
+        every = None if m.recipe.padded else empty((m.rows,), "i64", "ones")
         slopes = _slopes(m, inputs_embeds.dtype)
     counted = position_ids(m)
     mask = causal_mask(m, inputs_embeds.dtype, windowed=True)

@@ -13,7 +13,7 @@ from calc.autograd.elementwise import add, from_output, scale
 from calc.autograd.tensor import Tensor
 from calc.model.activations import activation_name
 from calc.model.config import Config
-from calc.model.decoder import decoder, layer_kinds, sizes, window
+from calc.model.decoder import decoder, layer_kinds, pre_norm, sizes, window
 from calc.model.family import Dims, Family, lm_head, rotary_buffers
 from calc.model.llama import mlp, self_attention
 from calc.model.modules import Modules
@@ -36,6 +36,25 @@ def body(m: Modules, ids: Tensor) -> Tensor:
 def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """One decoder layer."""
     return sandwich(m, x, self_attention, mask, positions)
+
+
+def vault_body(m: Modules, ids: Tensor) -> Tensor:
+    """VaultGemma: token ids (rows,) to hidden states (rows, hidden_size)."""
+    return decoder(m, ids, vault_block, masked=("full", "sliding"), norm=gemma_rms_norm, scaled=True)
+
+
+def vault_block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
+    """VaultGemma's layer: norms only in front."""
+    return pre_norm(
+        m,
+        x,
+        self_attention,
+        mlp,
+        mask,
+        positions,
+        norm=gemma_rms_norm,
+        names=("input_layernorm", "pre_feedforward_layernorm"),
+    )
 
 
 def sandwich(m: Modules, x: Tensor, attend: Callable[..., Tensor], mask: Tensor | None, positions: Rotation) -> Tensor:
@@ -98,15 +117,16 @@ def dims(config: Config) -> Dims:
     )
 
 
-FAMILIES = (
+FAMILIES = tuple(
     Family(
-        id="gemma2",
-        types={"gemma2": "Gemma 2"},
+        id=model_type,
+        types={model_type: name},
         dims=dims,
-        body=body,
+        body=forward,
         head=head,
         attentions=("eager", "flash_attention_2", "flash_attention_3"),
         buffers=lambda dims, size: rotary_buffers(dims.head_dim) + size,
-        source="transformers 5.24.0, models/gemma2/modeling_gemma2.py",
-    ),
+        source=f"transformers 5.24.0, models/{model_type}/modeling_{model_type}.py",
+    )
+    for model_type, name, forward in (("gemma2", "Gemma 2", body), ("vaultgemma", "VaultGemma", vault_body))
 )

@@ -19,6 +19,7 @@ class Recorded(NamedTuple):
     """A row of a recording: the run that it is of, and what was measured."""
 
     file: str
+    number: int
     model: Architecture
     recipe: Recipe
     granularity: int
@@ -30,8 +31,8 @@ class Recorded(NamedTuple):
         return " ".join(f"{key}={self.row[key]}" for key in list(self.row)[:10])
 
     def step(self) -> Step:
-        """Our step."""
-        return run(self.model, self.recipe, granularity=self.granularity)
+        """Our step, run once for all tests."""
+        return _step(self.file, self.number)
 
 
 @cache
@@ -51,16 +52,24 @@ def model(file: str, name: str, layers: int | None) -> Architecture:
     """The architecture of a row."""
     config = dict(contents(file)["configs"][name])
     if layers is not None:
-        config["n_layer" if "n_layer" in config or "n_embd" in config else "num_hidden_layers"] = layers
+        config["n_layer" if config["model_type"] in ("gpt2", "gptj", "bloom") else "num_hidden_layers"] = layers
     return architecture(config)
 
 
+@cache
 def recorded(file: str) -> list[Recorded]:
     """Every row of a recording of steps."""
+    lora = contents(file)["lora"]
     return [
-        Recorded(file, model(file, row["model"], row["layers"]), recipe(row, contents(file)["lora"]), row["granularity"], row)
-        for row in rows(file)
+        Recorded(file, i, model(file, row["model"], row["layers"]), recipe(row, lora), row["granularity"], row)
+        for i, row in enumerate(rows(file))
     ]
+
+
+@cache
+def _step(file: str, number: int) -> Step:
+    r = recorded(file)[number]
+    return run(r.model, r.recipe, granularity=r.granularity)
 
 
 def recipe(row: dict[str, Any], lora: list[dict[str, Any]] | None = None) -> Recipe:
