@@ -35,7 +35,7 @@ def _later_labels(m: Modules) -> Tensor:
     return empty((m.batch * (m.length - 1),), "i64", "shifted labels")
 
 
-def _returned(m: Modules, logits: Tensor) -> None:
+def returned(m: Modules, logits: Tensor) -> None:
     """What becomes of the logits that the model hands back: held by a loop that names them, else let go; under a trainer's mixed precision they
     are upcast once more on the way (accelerate's convert_outputs_to_fp32)."""
     if m.recipe.keeps_outputs:
@@ -82,7 +82,7 @@ def _whole(
         result = reduced(shifted, labels)
         del shifted
     del upcast, labels, x
-    _returned(m, logits)
+    returned(m, logits)
     return result
 
 

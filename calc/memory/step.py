@@ -17,7 +17,7 @@ from calc.autograd.symbol import Dim
 from calc.autograd.tensor import Accumulate, Node, Tensor, backward, empty
 from calc.memory.breakdown import InstantName
 from calc.memory.depth import ZERO, Depth, Vector, plus, representatives
-from calc.memory.logits import LOSSES
+from calc.memory.logits import LOSSES, returned
 from calc.model.family import Architecture
 from calc.model.modules import Modules
 from calc.model.parameters import Parameter
@@ -120,7 +120,7 @@ def run(
         inputs = ledger.total
         ledger.kind = ACTIVATIONS
         ledger.begin("forward")
-        loss = LOSSES[recipe.loss](m, architecture, architecture.family.body(m, ids))
+        loss = _loss(m, architecture, architecture.family.body(m, ids))
         ledger.begin("after forward")
         m.casts.clear()
         live = tuple(ledger.live)
@@ -165,6 +165,16 @@ def run(
         represents=tuple(represents),
         candidates=tuple(candidates),
     )
+
+
+def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
+    """The loss of the class, by the kernel that is in use if it is that of the next token."""
+    if architecture.family.loss is None:
+        return LOSSES[m.recipe.loss](m, architecture, x)
+    loss, logits = architecture.family.loss(m, x)
+    del x
+    returned(m, logits)
+    return loss
 
 
 def _moment(kinds: Vector, inputs: int) -> Moment:

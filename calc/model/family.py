@@ -61,6 +61,8 @@ class Family:
     source: str
     """The modelling file that the forward pass mirrors."""
     head: Callable[[Modules, Tensor], Tensor] = lm_head
+    loss: Callable[[Modules, Tensor], tuple[Tensor, Tensor]] | None = None
+    """Last hidden states to the loss and the logits, head included, of a class whose loss is not that of the next token."""
     attentions: tuple[str, ...] = ("eager", "sdpa", "flash_attention_2", "flash_attention_3")
     """Implementations that the class accepts."""
     buffers: Callable[[Dims, int], int] = lambda dims, size: rotary_buffers(dims.head_dim)

@@ -12,7 +12,7 @@ from calc.autograd.routing import copied, scatter_into, summed_groups, topk
 from calc.autograd.shapes import laid_out, reshape, split as split_last
 from calc.autograd.tensor import Tensor, empty
 from calc.model.activations import activated
-from calc.model.attention import attention, split
+from calc.model.attention import Eager, attention, split
 from calc.model.config import Config, ConfigError
 from calc.model.decoder import decoder, sizes
 from calc.model.experts import MixtureDims, chosen
@@ -88,7 +88,7 @@ def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
         counted = empty((m.length,), "i64", "arange")
         scales = empty((1, 1, m.length, 1), "fp32", "attention scales")
         q = cast(mul(q, scales), q.dtype)
-    out = attention(m, q, k, v, mask, dropout_p=c.attention_dropout, wide=False)
+    out = attention(m, q, k, v, mask, dropout_p=c.attention_dropout, eager=Eager(wide_softmax=False, lowered=False))
     out = m.linear("self_attn.o_proj", out, c.hidden_size, c.output_bias)
     del scales, counted
     return out
