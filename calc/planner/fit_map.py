@@ -14,6 +14,7 @@ from calc.memory.breakdown import Verdict
 from calc.memory.estimate import on_the_card, verdict
 from calc.memory.problems import problems
 from calc.memory.surface import Summit, Surface
+from calc.planner.room import need
 from calc.planner.solvers import largest, period, room
 from calc.scenario import Scenario
 from calc.units import Bytes
@@ -27,8 +28,10 @@ class Cell:
     length: int
     summit: Summit
     """The peak, its instant and its components."""
+    needed: Bytes
+    """What the peak needs on the card, with nothing cached: it fits where this is within the capacity."""
     device: Bytes
-    """What nvidia-smi usually shows."""
+    """What nvidia-smi usually shows: the cache takes the room that is left."""
     verdict: Verdict
 
 
@@ -87,9 +90,9 @@ def fit_map(
 def cell(surface: Surface, batch: int, length: int) -> Cell:
     """One cell of a surface."""
     scenario, summit = surface.at(batch, length), surface.summit(batch, length)
-    _, device = on_the_card(scenario, summit.allocated)
+    reserved, device = on_the_card(scenario, summit.allocated)
     found = verdict(device, surface.gpu.capacity, problems(scenario, surface.model, surface.gpu))
-    return Cell(batch, length, summit, device.expected, found)
+    return Cell(batch, length, summit, need(reserved, device), device.expected, found)
 
 
 def frontier(surface: Surface, lengths: Sequence[int], most: int, margin: float = 0.0) -> Frontier:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from math import prod
 from typing import Any
 
 from calc.memory.breakdown import Breakdown, InstantName
@@ -51,17 +52,7 @@ class Suggestion:
     @property
     def time(self) -> tuple[float, float | None] | None:
         """Factor on the time per token, low and high; None where nothing is published, no high where that is not."""
-        low = high = 1.0
-        open_ended = known = False
-        for lever in self.levers:
-            if lever.time is None:
-                open_ended = True
-                continue
-            known = True
-            low *= lever.time.low
-            open_ended |= lever.time.high is None
-            high *= lever.time.high or 1.0
-        return (low, None if open_ended else high) if known else None
+        return factor(self.levers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +78,16 @@ class WithoutEffect:
             return f"It raises the peak by {self.raised}."
         beside = f" It lowers the {self.lowered[0][0]} by {self.lowered[0][1]}." if self.lowered else ""
         return f"No effect: the peak is the {self.instant}.{beside}"
+
+
+def factor(levers: Sequence[Lever]) -> tuple[float, float | None] | None:
+    """Factor on the time per token of levers together, low and high; no high where that is not published of all, None where nothing is."""
+    times = [lever.time for lever in levers]
+    known = [time for time in times if time is not None]
+    if not known:
+        return None
+    highs = [time.high for time in known if time.high is not None]
+    return prod(time.low for time in known), prod(highs) if len(highs) == len(times) else None
 
 
 @dataclass(frozen=True, slots=True)

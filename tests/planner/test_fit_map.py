@@ -11,7 +11,7 @@ from plannable import scenarios
 from calc import Scenario, estimate
 from calc.planner.fit_map import fit_map, stops
 from calc.planner.levers import with_values
-from calc.planner.room import fits
+from calc.planner.room import fits, need
 
 
 def test_every_cell_of_a_large_map_equals_its_estimate() -> None:
@@ -27,6 +27,8 @@ def test_every_cell_of_a_large_map_equals_its_estimate() -> None:
             assert cell.summit.allocated == answer.peak.allocated
             assert cell.summit.instant == answer.peak.instant
             assert cell.device == answer.peak.device.expected
+            assert cell.needed == need(answer.peak.reserved, answer.peak.device)
+            assert (cell.needed <= answer.capacity) == (cell.verdict in ("fits", "tight"))
             assert cell.verdict == answer.verdict
 
 
