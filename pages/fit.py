@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calc.units import count
-from pages.parts import charts
+from pages.parts import charts, levers
 from pages.parts.frame import framed
 from pages.parts.ledger import ledger
 from pages.parts.state import t
@@ -68,6 +68,9 @@ with st.container(border=True):
     )
     charts.draw(charts.load(here, answer), key="load", alt=alt, name="load")
 
+# Its place is here; it is filled last, so that the charts are painted before every lever has been tried.
+changes = st.container()
+
 with st.container(border=True):
     st.header(t("fit.timeline"), anchor=False)
     alt = t("fit.timeline.alt", instant=t(f"instant.{peak.instant}"), allocated=peak.allocated)
@@ -78,3 +81,11 @@ with st.container(border=True):
     st.header(t("fit.lines"), help=t("fit.lines.hint"), anchor=False)
     ledger(answer.lines, peak.allocated, key="lines", title=t("fit.lines"))
     st.caption(t("fit.host", training=answer.host.training, load=answer.host.load))
+
+if answer.verdict != "impossible":
+    with changes:
+        with st.container(border=True, key="levers"):
+            levers.levers(here)
+            levers.plans(here)
+        with st.container(border=True):
+            levers.reach(here)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.parts import controls, state
+from pages.parts import controls, state, visit
 from pages.parts.downloads import downloads
 from pages.parts.here import Here, here
 from pages.parts.state import plain, t
@@ -41,8 +41,10 @@ class Entry:
 PAGES = (
     Entry("fit", ":material/directions_boat:"),
     Entry("optimizers", ":material/function:"),
+    Entry("batch", ":material/grid_on:"),
     Entry("precision", ":material/straighten:"),
     Entry("schedule", ":material/show_chart:"),
+    Entry("compare", ":material/compare_arrows:"),
 )
 
 _running = threading.local()
@@ -78,6 +80,7 @@ def main() -> None:
     else:
         right = st.container()
     now = here()
+    visit.remember(now)
     with top:
         _bar(entry, pages, now)
     with st.bottom:
@@ -105,6 +108,7 @@ def _bar(entry: Entry, pages: dict[str, st.Page], now: Here) -> None:
                     st.page_link(pages[other.id], label=name, icon=sign, query_params=state.query())
         with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
             tools([path.url_path for path in pages.values()])
+            visit.menu(now)
             downloads(now)
             st.button(t("language.other"), key="language", on_click=state.other_language)
 

@@ -48,8 +48,12 @@ class Unknown:
 
 
 def current() -> Known | Unknown:
-    """The scenario's model. Asks the Hub where nothing else knows it; a failure is remembered until another try."""
-    model = state.kept("model")
+    """The scenario's model."""
+    return of(state.kept("model"))
+
+
+def of(model: Any) -> Known | Unknown:
+    """A scenario's model. Asks the Hub where nothing else knows it; a failure is remembered until another try."""
     if isinstance(model, ConfigModel):
         return Known(model.config)
     if model in MODELS:

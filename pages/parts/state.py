@@ -27,7 +27,7 @@ METHODS = {"full": FullFineTuning, "lora": Lora, "qlora": QLora}
 _KEPT, _TOUCHED, _WRITTEN, _PAGE, _NOTES, _LANGUAGE = "_kept", "_touched", "_written", "_page", "_notes", "lang"
 _BESIDE, _LINKED = "_beside", "_linked"
 
-BESIDE: tuple[str, ...] = SCHEDULE_KEYS
+BESIDE: tuple[str, ...] = (*SCHEDULE_KEYS, "pins")
 """Keys of the link that are no part of the scenario: the page that they belong to reads and writes them."""
 
 

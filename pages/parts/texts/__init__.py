@@ -14,9 +14,12 @@ from calc.scenario import FullFineTuning, Hardware, Lora, LoraAdapter, QLora, Qu
 from pages.parts.texts import (
     advice,
     answer,
+    batch,
+    compare,
     fields,
     fit,
     frame,
+    levers,
     optimizers,
     options,
     precision,
@@ -28,7 +31,7 @@ from pages.parts.texts.row import FieldText, Text
 Language = Literal["en", "ko"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
-AREAS = (answer, fit, frame, options, optimizers, schedule, traps, advice, precision)
+AREAS = (answer, batch, compare, fit, frame, levers, options, optimizers, schedule, traps, advice, precision)
 FIELDS: dict[str, FieldText] = fields.FIELDS
 
 

@@ -9,6 +9,8 @@ TEXTS = {
     "tagline": Text("The load line for LLM fine-tuning", "LLM 파인튜닝의 만재흘수선"),
     "nav.fit": Text("Fit", "적재"),
     "nav.optimizers": Text("Optimizers", "옵티마이저"),
+    "nav.batch": Text("Batch and sequence", "배치와 시퀀스"),
+    "nav.compare": Text("Compare", "비교"),
     "language.other": Text("한국어", "English"),
     "scenario": Text("Scenario", "시나리오"),
     "examples": Text("Examples", "예시"),
