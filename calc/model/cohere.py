@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from calc.autograd.elementwise import add, cast, scale
 from calc.autograd.tensor import Tensor
@@ -21,7 +22,7 @@ from calc.model.modules import Modules
 from calc.model.norms import mean_norm
 from calc.model.rotary import Rotation, rotated
 
-_SIZES = {
+_SIZES: dict[str, Any] = {
     "vocab_size": 256000,
     "hidden_size": 8192,
     "intermediate_size": 22528,

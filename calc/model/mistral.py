@@ -6,6 +6,7 @@ Mirrors transformers 5.24.0 models/mistral, models/ministral, models/ministral3 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from calc.autograd.elementwise import cast, mul
 from calc.autograd.tensor import Tensor, empty
@@ -18,7 +19,7 @@ from calc.model.modules import Modules
 from calc.model.qwen2 import masked
 from calc.model.rotary import Rotation, rotated
 
-_SIZES = {
+_SIZES: dict[str, Any] = {
     "vocab_size": 32000,
     "hidden_size": 4096,
     "intermediate_size": 14336,

@@ -65,7 +65,7 @@ def self_attention(m: Modules, x: Tensor, slopes: Tensor, mask: Tensor) -> tuple
     h, heads = c.hidden_size, c.num_attention_heads
     qkv = m.linear("attn.Wqkv", x, 3 * h)
     if c.clip_qkv:
-        qkv = clamp(qkv)
+        qkv = clamp(qkv, 2)
     q, k, v = (split(m, piece, heads, c.head_dim) for piece in pieces(qkv, (h, h, h)))
     scores = scale(matmul(m, q, k, (m.batch, heads, m.length, m.length)))
     scores = add_broadcast(scores, slopes)

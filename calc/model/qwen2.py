@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from calc.autograd.tensor import Tensor
 from calc.model import llama
 from calc.model.config import Config
@@ -9,7 +11,7 @@ from calc.model.decoder import decoder, sizes, switched_window
 from calc.model.family import Dims, Family
 from calc.model.modules import Modules
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "vocab_size": 151936,
     "hidden_size": 4096,
     "intermediate_size": 22016,
