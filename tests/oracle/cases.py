@@ -67,6 +67,11 @@ def lora(rank: int, targets: Iterable[Any], **more: Any) -> tuple[dict[str, Any]
     return tuple({"method": "lora", "lora": {"rank": rank, "target_modules": target} | more} for target in targets)
 
 
+def sharded(strategy: str, *ranks: int) -> tuple[dict[str, Any], ...]:
+    """One plan variant per number of ranks."""
+    return tuple({"sharding": {"strategy": strategy, "data_parallel": count}} for count in ranks)
+
+
 ALL_TINY, REAL_LAYERS = named(TINY, "tiny"), named(REAL, "real")
 MIXTURES = [name for name in (*ALL_TINY, *REAL_LAYERS) if "E" in MODELS[name].symbols
             or any(field in MODELS[name].given for field in ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"))]
@@ -172,9 +177,15 @@ TRUTHS = (
                        {"format": "nf4", "double_quant": True}, {"format": "nf4", "double_quant": True, "upcast_for_training": True})))),
           sample=6),
     Truth("steps_kernels", "Whole steps with Liger's kernels and losses and with TRL's chunked loss", "train_step",
-          rows(Grid(("llama-3-8b@2", "llama-3.2-1b@2", "qwen2.5-3b@2"), batches=((2, 1024),), precision=("bf16", "bf16-autocast"), more=KERNELS),
-               Grid(("mistral-7b@2", "qwen3-8b@2", "gemma-2-2b@2", "phi-3-mini@2"), batches=((2, 1024),), gradient_checkpointing=("none",),
-                    more=KERNELS)), sample=3),
+          rows(Grid(("llama-3-8b@2", "qwen2.5-3b@2", "gemma-2-2b@2"), batches=((2, 1024),), more=KERNELS),
+               Grid(("llama-3-8b@2",), batches=((2, 1024),), precision=("bf16-autocast",), more=KERNELS)), sample=3),
+    Truth("sharding", "One rank's step under torch's FSDP2, FSDP1 and DDP", "sharding",
+          rows(Grid(("llama@2", "llama-tied@2"), batches=((2, 64),), precision=("bf16", "bf16-mixed"), more=sharded("fsdp2", 2, 4, 8)),
+               Grid(("llama@2", "llama-tied@2"), batches=((2, 64),), more=(*sharded("ddp", 2, 8), *sharded("fsdp", 2, 8))),
+               Grid(("llama-3-8b@2", "qwen2.5-3b@2"), batches=((1, 2048),), precision=("bf16", "bf16-mixed"), more=sharded("fsdp2", 2, 8)),
+               Grid(("llama-3-8b@2", "qwen2.5-3b@2"), batches=((1, 2048),), more=(*sharded("ddp", 8), *sharded("fsdp", 8))),
+               ({**case, "reshard_after_forward": False} for case in
+                Grid(("llama@2", "llama-3-8b@2"), batches=((1, 512),), more=(*sharded("fsdp2", 4), *sharded("fsdp", 4))))), sample=4),
     Truth("steps_real", "Whole steps of some layers of published models", "train_step",
           rows(Grid(DENSE_REAL, batches=((2, 2048),), precision=("bf16", "bf16-mixed")),
                Grid(DENSE_REAL, batches=((1, 512),), attention=("eager",)),

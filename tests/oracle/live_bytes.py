@@ -29,6 +29,23 @@ class Peak:
     at: str = ""
 
 
+WATCHING: weakref.WeakSet[LiveBytes] = weakref.WeakSet()
+resize = torch.UntypedStorage.resize_
+
+
+def resize_and_count(storage: torch.UntypedStorage, size: int) -> None:
+    """FSDP empties and fills storages that it keeps; no operation says so."""
+    resize(storage, size)
+    for live in WATCHING:
+        if (known := live.sizes.get(storage._cdata)) is not None:
+            live._resize(known, size)
+            live.sizes[storage._cdata] = size
+            live._note("resize_")
+
+
+torch.UntypedStorage.resize_ = resize_and_count
+
+
 class LiveBytes(TorchDispatchMode):
     """Live bytes now, and the peak of each phase; set `phase` as the run goes on."""
 
@@ -42,6 +59,7 @@ class LiveBytes(TorchDispatchMode):
         self.modules: list[str] = []
         self.parts: dict = {}
         self.phase = "load"
+        WATCHING.add(self)
 
     @property
     def phase(self) -> str:
@@ -67,6 +85,7 @@ class LiveBytes(TorchDispatchMode):
         self.rounded += -(-new // ROUND) * ROUND - -(-old // ROUND) * ROUND
 
     def count(self, tensor: torch.Tensor, operation: str = "given") -> None:
+        tensor = getattr(tensor, "_local_tensor", tensor)  # of a sharded tensor, this rank's part
         if tensor.device.type != self.device:
             return
         storage = tensor.untyped_storage()

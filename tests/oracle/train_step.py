@@ -77,12 +77,17 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     return model
 
 
+def local(tensor: torch.Tensor) -> torch.Tensor:
+    """Of a sharded tensor this rank's part, else itself."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
 class Saved:
     """What autograd keeps for backward: each storage once, the model's own left out, with the module that saved it."""
 
     def __init__(self, model: torch.nn.Module, kept: list[torch.Tensor], modules: list[str]):
         self.modules = modules
-        self.own = {t.untyped_storage()._cdata for t in [*model.parameters(), *model.buffers(), *kept]}
+        self.own = {local(t).untyped_storage()._cdata for t in [*model.parameters(), *model.buffers(), *kept]}
         self.storages: dict[int, tuple[weakref.ref[torch.UntypedStorage], str, torch.dtype]] = {}
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -143,7 +148,8 @@ class Step:
         for name, module in self.model.named_modules():
             module.register_forward_pre_hook(lambda module, given, name=name: stack.append(name))
             module.register_forward_hook(lambda module, given, out: (stack.pop(), None)[1])
-        inner = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+        inner = getattr(self.model, "module", self.model)
+        inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner
 
         def enter(phase):
             def at(*_):
@@ -186,7 +192,7 @@ class Step:
         live, plan = self.live, self.plan
         with live:
             live.count_module(self.model)
-            parameters = sum(p.numel() * p.element_size() for p in self.model.parameters())
+            parameters = sum(p.numel() * p.element_size() for p in map(local, self.model.parameters()))
             buffers = live.live - parameters
             for tensor in self.kept:
                 live.count(tensor)
