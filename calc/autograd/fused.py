@@ -6,6 +6,8 @@ Sources: liger-kernel 0.8.5 (ops/rms_norm.py, rope.py, swiglu.py, cross_entropy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from calc.autograd.storage import GRADIENTS, Storage, active
 from calc.autograd.tensor import Shape, Tensor, empty, record
 
@@ -122,52 +124,60 @@ def _gradients(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor | None]:
     return grad_x, grad_weight
 
 
-def fused_head_liger(x: Tensor, weight: Tensor, product_weight: Tensor) -> Tensor:
-    """Liger's fused head and cross-entropy: logits of a few tokens at a time, gradients made at once, in one buffer.
+def fused_head_liger(x: Tensor, weight: Tensor, autocast: str | None, lower: Callable[[Tensor], Tensor]) -> Tensor:
+    """Liger's fused head and cross-entropy: logits of a few tokens at a time, gradients made at once.
 
-    x: (rows, hidden_size). `product_weight` is the weight as the product gets it (lowered by autocast). Outside autocast the products write
-    into buffers that are there already.
+    x: (rows, hidden_size). The logits have one buffer, unless autocast casts what is multiplied: then each chunk has its own, the transposed
+    weight is cast for each, and the weight as it is through `lower`, which remembers it if it is trained.
     """
     rows, hidden = x.shape
-    chunk = chunk_of(rows, weight.shape[0], hidden)
-    dtype = product_weight.dtype
+    vocab = weight.shape[0]
+    chunk = chunk_of(rows, vocab, hidden)
     grad_x, grad_weight = _gradients(x, weight)
-    losses = empty((rows,), "fp32", "losses")
-    ignored = empty((rows,), "bool", "target mask")
-    del ignored
-    part = empty((chunk, hidden), dtype, "cast") if x.dtype != dtype else None
-    logits = empty((chunk, weight.shape[0]), dtype, "logits of a chunk")
-    del part
-    if x.dtype != dtype:
-        part = empty((chunk, hidden), dtype, "mm input gradient")
-        del part
-        part = empty((chunk, hidden), dtype, "cast") if grad_weight is not None else None
-        del part
-    del logits, losses
+    losses, ignored = empty((rows,), "fp32", "losses"), empty((rows,), "bool", "target mask")
+    if autocast is None or x.dtype == weight.dtype == autocast:
+        logits = empty((chunk, vocab), x.dtype, "logits of a chunk")
+        del logits
+    else:
+        for _ in range(2 if chunk < rows else 1):
+            logits = _product(x, weight, chunk, autocast)
+            lowered = lower(weight)
+            part = empty((chunk, hidden), autocast, "mm input gradient")
+            del part, lowered
+            part = empty((chunk, hidden), autocast, "cast") if grad_weight is not None else None
+            del part, logits
+    del losses, ignored
     return _finished(x, weight, grad_x, grad_weight)
 
 
-def fused_head_foak(x: Tensor, weight: Tensor, product_weight: Tensor) -> Tensor:
+def _product(x: Tensor, weight: Tensor, chunk: int, dtype: str) -> Tensor:
+    """A chunk's logits, with what autocast casts for them."""
+    part = empty((chunk, x.shape[1]), dtype, "cast") if x.dtype != dtype else None
+    turned = empty(weight.shape, dtype, "cast") if weight.dtype != dtype else None
+    logits = empty((chunk, weight.shape[0]), dtype, "logits of a chunk")
+    del part, turned
+    return logits
+
+
+def fused_head_foak(x: Tensor, weight: Tensor, autocast: str | None, lower: Callable[[Tensor], Tensor]) -> Tensor:
     """The older fused head that foak carries: each chunk's logits in 16 bits, in fp32, in 16 bits again and once more scaled.
 
     The last two outlive their chunk, so from the second chunk on they meet the next one's.
     """
     rows, hidden = x.shape
-    vocab = weight.shape[0]
+    vocab, dtype = weight.shape[0], autocast or x.dtype
     chunk = chunk_of(rows, vocab, hidden)
-    dtype = product_weight.dtype
     grad_x, grad_weight = _gradients(x, weight)
     losses = empty((rows,), "fp32", "losses")
     scaled = logits = None
     for _ in range(2 if chunk < rows else 1):
-        part = empty((chunk, hidden), dtype, "cast") if x.dtype != dtype else None
-        logits = empty((chunk, vocab), dtype, "logits of a chunk")
-        del part
+        logits = _product(x, weight, chunk, dtype)
         logits = empty((chunk, vocab), "fp32", "logits of a chunk")
         logits = empty((chunk, vocab), dtype, "gradient of a chunk")
         scaled = empty((chunk, vocab), dtype, "gradient of a chunk, scaled")
+        lowered = lower(weight)
         part = empty((chunk, hidden), dtype, "mm input gradient")
-        del part
+        del part, lowered
     del scaled, logits, losses
     return _finished(x, weight, grad_x, grad_weight)
 

@@ -101,10 +101,10 @@ def _fused(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
     if m.recipe.kernels.fused_head == "foak":
         x = _all_but_last(m, x)
         labels = _later_labels(m)
-        result = fused.fused_head_foak(x, weight, m.lowered(weight))
+        result = fused.fused_head_foak(x, weight, m.recipe.autocast, m.lowered)
     else:
         padded, labels = _padded_labels(m)
-        result = fused.fused_head_liger(x, weight, m.lowered(weight))
+        result = fused.fused_head_liger(x, weight, m.recipe.autocast, m.lowered)
         del padded
     del labels
     return result

@@ -121,8 +121,8 @@ def run(
         ledger.kind = ACTIVATIONS
         ledger.begin("forward")
         loss = _loss(m, architecture, architecture.family.body(m, ids))
-        ledger.begin("after forward")
         m.casts.clear()
+        ledger.begin("after forward")
         live = tuple(ledger.live)
         saved = _saved(loss)
         ledger.kind = TEMPORARIES

@@ -31,9 +31,9 @@ def rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
     return y
 
 
-def wide_rms_norm(m: Modules, name: str, x: Tensor) -> Tensor:
-    """(weight * normalised(x)).to(dtype), multiplied in fp32, as in OLMo 2."""
-    if m.recipe.kernels.norm:
+def wide_rms_norm(m: Modules, name: str, x: Tensor, *, replaced: bool = True) -> Tensor:
+    """(weight * normalised(x)).to(dtype), multiplied in fp32, as in OLMo 2. `replaced` where fused kernels take its place."""
+    if m.recipe.kernels.norm and replaced:
         return _kernel(m, name, x, apart=True)
     dtype = x.dtype
     weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from calc.autograd import fused
-from calc.autograd.elementwise import add, cast, mul, neg, scale
+from calc.autograd.elementwise import add, cast, clone, mul, neg, scale
 from calc.autograd.shapes import cat, part
 from calc.autograd.tensor import Tensor, empty
 from calc.model.modules import Modules
@@ -60,8 +60,8 @@ def rotated(x: Tensor, rotation: Rotation) -> Tensor:
 
 def partly_rotated(x: Tensor, positions: Rotation) -> Tensor:
     """The first components of each head rotated, as many as the positions have; the others as they are."""
-    if positions.in_place:
-        return fused.rotary(x, positions.cos, positions.sin)
+    if positions.in_place:  # a slice of a wider product, of which the kernel gets a copy
+        return fused.rotary(clone(x), positions.cos, positions.sin)
     dim, rest = positions.cos.shape[-1], x.shape[-1] - positions.cos.shape[-1]
     turned = part(x, (*x.shape[:-1], dim))
     passed = part(x, (*x.shape[:-1], rest))
