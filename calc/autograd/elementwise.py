@@ -304,7 +304,7 @@ def safe_softmax(x: Tensor) -> Tensor:
 
 
 def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """native_layer_norm: saves its input, and mean and reciprocal deviation in fp32 for each row."""
+    """native_layer_norm: saves what it is given, and mean and reciprocal deviation in fp32 for each row."""
     shape, dtype = x.shape, x.dtype
     affine = [t for t in (weight, bias) if t is not None]
     shapes = [(t.shape, t.dtype, t.requires_grad) for t in affine]
@@ -315,9 +315,7 @@ def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
         return (gx, *(empty(s, d, "layer_norm backward") if r else None for s, d, r in shapes))
 
     rows = (*shape[:-1], 1)
-    saved: list[Storage] = [x.storage]
-    if weight is not None:
-        saved.append(weight.storage)
+    saved = [t.storage for t in (x, *affine)]
     return record(
         "native_layer_norm", shape, dtype, (x, *affine), backward, saved,
         extra=((rows, "fp32", "layer_norm mean"), (rows, "fp32", "layer_norm rstd")),

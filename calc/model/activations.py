@@ -37,15 +37,15 @@ def _result(name: str, m: Modules, x: Tensor) -> Tensor:
     return from_output(x, name)
 
 
-def _cube(m: Modules, x: Tensor) -> Tensor:
-    """x ** 3, which autocast does in fp32."""
+def _power(m: Modules, x: Tensor) -> Tensor:
+    """x ** 2 or x ** 3, which autocast does in fp32."""
     return square(x if m.recipe.autocast is None else cast(x, "fp32"))
 
 
 def _gelu_new(m: Modules, x: Tensor) -> Tensor:
     """0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), in Python."""
     half = scale(x)
-    return mul(half, add_constant(from_output(scale(add(x, scale(_cube(m, x)))), "tanh")))
+    return mul(half, add_constant(from_output(scale(add(x, scale(_power(m, x)))), "tanh")))
 
 
 def _gelu_fast(m: Modules, x: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ def _quick_gelu(m: Modules, x: Tensor) -> Tensor:
 
 def _relu_squared(m: Modules, x: Tensor) -> Tensor:
     """relu(x)²."""
-    return square(from_output(x, "relu"))
+    return _power(m, from_output(x, "relu"))
 
 
 def _xielu(m: Modules, x: Tensor) -> Tensor:

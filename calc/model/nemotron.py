@@ -66,9 +66,9 @@ def shifted_layer_norm(m: Modules, name: str, x: Tensor) -> Tensor:
     to = m.recipe.autocast
     if to is None:
         return native_layer_norm(x, weight, offset)
-    lowered = cast(x, to)
-    weight = cast(weight, to)
-    return native_layer_norm(lowered, weight, cast(offset, to))
+    lowered = cast(x, to), cast(weight, to), cast(offset, to)
+    del weight
+    return native_layer_norm(*lowered)
 
 
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
