@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from calc.model.config import Config, ConfigError
-from calc.model.family import Architecture, Family, UnknownArchitecture
+from calc.model.family import Architecture, Family, NotModelled, UnknownArchitecture
+from calc.model.inventory import inventories, inventory
 
 FAMILY_FILES = (
     "llama",
@@ -60,6 +61,7 @@ FAMILY_FILES = (
     "bitnet",
     "nanochat",
     "persimmon",
+    "remote_code",
 )
 """The family files of this folder. A new family is its file and its name here."""
 
@@ -80,19 +82,27 @@ def families() -> Mapping[str, Family]:
 def architecture(config: Mapping[str, Any]) -> Architecture:
     """The architecture that a config.json describes.
 
-    Raises ConfigError for a config that cannot be a model, UnknownArchitecture for a model type without a family.
+    Raises ConfigError for a config that cannot be a model, NotModelled for a model type whose parameters are known but whose forward pass
+    is not, UnknownArchitecture for a model type that is not known.
     """
     reader = Config(config)
     model_type = reader.text("model_type")
     known = families()
     if model_type not in known:
-        near = difflib.get_close_matches(model_type[:60], known, n=3, cutoff=0.6)
-        hint = f"; the nearest that is: {', '.join(near)}" if near else ""
-        raise UnknownArchitecture(f"the architecture '{model_type[:60]}' is not modelled yet{hint}")
+        if model_type in inventories():
+            raise NotModelled(inventory(model_type).name)
+        raise UnknownArchitecture(unknown(model_type))
     family = known[model_type]
     dims = family.dims(reader)
     context = reader.integer("max_position_embeddings", "n_positions", "max_sequence_length", default=None, high=10**9)
     return Architecture(family, dims, model_type, tuple(reader.notes), context)
 
 
-__all__ = ["Architecture", "ConfigError", "Family", "UnknownArchitecture", "architecture", "families"]
+def unknown(model_type: str) -> str:
+    """What to say of a model type that is not known."""
+    near = difflib.get_close_matches(model_type[:60], [*families(), *inventories()], n=3, cutoff=0.6)
+    hint = f"; the nearest that is: {', '.join(near)}" if near else ""
+    return f"the architecture '{model_type[:60]}' is not modelled yet{hint}"
+
+
+__all__ = ["Architecture", "ConfigError", "Family", "NotModelled", "UnknownArchitecture", "architecture", "families", "unknown"]

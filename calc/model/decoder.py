@@ -141,6 +141,7 @@ def decoder(
     rotary_dim: int | None = None,
     rotary_dtype: str | None = None,
     angles: Callable[[Modules, str, int], Rotation] = rotation,
+    names: tuple[str, str, str] = ("model.embed_tokens", "model.layers", "model.norm"),
 ) -> Tensor:
     """Embeddings, the layers, the last norm: token ids (rows,) to hidden states (rows, hidden_size).
 
@@ -151,19 +152,20 @@ def decoder(
         `dropped` the dropout that it puts on them.
     rotary_dim, rotary_dtype: of cos and sin, if not the head's size and the dtype of the hidden states.
     angles: makes cos and sin from the dtype and size.
+    names: of the embedding, of what the layers are in, and of the last norm.
     """
     c = m.c
-    x = m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size, scaled=scaled)
+    x = m.embedding(names[0], ids, c.vocab_size, c.hidden_size, scaled=scaled)
     if embed is not None:
         x = embed(x)
     inputs_embeds = x
     x = dropout(x, dropped)
     mask = masks(m, x.dtype, masked)
     positions = angles(m, rotary_dtype or x.dtype, c.head_dim if rotary_dim is None else rotary_dim)
-    for layer, kind in zip(m.layers("model.layers", c.kinds), c.kinds, strict=True):
+    for layer, kind in zip(m.layers(names[1], c.kinds), c.kinds, strict=True):
         mask_kind, _, word = kind.partition(" ")
         x = layer(others[word] if word and others else block, x, mask[mask_kind], positions)
-    x = norm(m, "model.norm", x)
+    x = norm(m, names[2], x)
     del inputs_embeds  # transformers holds them until its forward returns
     return x
 

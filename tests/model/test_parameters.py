@@ -8,7 +8,7 @@ import pytest
 from recordings import Recorded, configurations, recorded
 
 from calc.memory.step import run
-from calc.model import Family, architecture, families
+from calc.model import Family, architecture, families, remote_code
 from calc.model.recipe import Recipe
 
 BY_TYPE: dict[str, list[dict]] = defaultdict(list)
@@ -60,3 +60,26 @@ def test_every_family_says_where_it_comes_from() -> None:
     """The modelling file that it mirrors, with the version."""
     kinds: set[Family] = set(families().values())
     assert [] == [f.id for f in kinds if "modeling_" not in f.source and "transformers" not in f.source]
+
+
+COUNTED = (
+    "baichuan-inc/Baichuan-7B", "baichuan-inc/Baichuan2-7B-Chat", "internlm/internlm-chat-7b", "openbmb/MiniCPM-2B-sft-bf16",
+    "OrionStarAI/Orion-14B-Chat", "Qwen/Qwen-1_8B-Chat", "THUDM/chatglm2-6b",
+)  # fmt: skip
+"""Repositories with code of their own whose totals were counted from that code's shapes."""
+
+
+@pytest.mark.parametrize("id", COUNTED)
+def test_models_with_code_of_their_own_are_exact_and_say_what_is_not_measured(id: str) -> None:
+    """The total, and a note that their activations are modelled as another family's."""
+    (row,) = (row for row in configurations() if row["id"] == id)
+    assert row["total"] == parameters(row["config"])
+    assert remote_code.NOTE in architecture(row["config"]).notes
+
+
+def test_layers_for_further_tokens_are_counted_and_not_trained() -> None:
+    """MiMo's total on the Hub includes them; no gradient reaches them."""
+    (row,) = (row for row in configurations() if row["id"] == "XiaomiMiMo/MiMo-7B-Base")
+    step = run(architecture(row["config"]), Recipe(batch=1, length=16))
+    assert row["hub_total"] == sum(p.numel * p.count for p in step.parameters)
+    assert row["total"] == sum(p.numel * p.count for p in step.parameters if p.trainable)
