@@ -70,11 +70,16 @@ def _xielu(m: Modules, x: Tensor) -> Tensor:
     second = add_constant(activation(m.weight("mlp.act_fn.alpha_n", (1,), "other"), "softplus"))
     positive = empty(x.shape, "bool", "gt")
     above = add(mul(mul(first, x), x), scale(x))
-    bounded = minimum(x)
-    grown = expm1(bounded if m.recipe.autocast is None else cast(bounded, "fp32"))
-    del bounded
-    below = add(mul(sub(grown, x), second), scale(x))
+    below = add(mul(sub(_grown(m, x), x), second), scale(x))
     return where(positive, above, below)
+
+
+def _grown(m: Modules, x: Tensor) -> Tensor:
+    """expm1(min(x, eps)), which autocast does in fp32."""
+    bounded = minimum(x)
+    if m.recipe.autocast is not None:
+        bounded = cast(bounded, "fp32")
+    return expm1(bounded)
 
 
 ACTIVATIONS: Mapping[str, Activation] = {

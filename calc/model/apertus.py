@@ -1,4 +1,7 @@
-"""Apertus: normed queries and keys, a feed-forward without a gate and with an activation that is trained. Mirrors transformers 5.24.0 models/apertus/modeling_apertus.py."""
+"""Apertus: normed queries and keys, a feed-forward without a gate and with an activation that is trained.
+
+Mirrors transformers 5.24.0 models/apertus/modeling_apertus.py.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from calc.autograd.tensor import Tensor
 from calc.model.attention import attention
 from calc.model.config import Config
 from calc.model.decoder import decoder, pre_norm, sizes
-from calc.model.family import Dims, Family
+from calc.model.family import Dims, Family, rotary_buffers
 from calc.model.llama import queries_keys_values
 from calc.model.modules import Modules
 from calc.model.nemotron import mlp
@@ -56,12 +59,18 @@ def dims(config: Config) -> Dims:
     )
 
 
+def buffers(dims: Dims, size: int) -> int:
+    """Bytes of the rotary frequencies, and of xIELU's two numbers in every layer."""
+    return rotary_buffers(dims.head_dim) + (2 * size * dims.num_hidden_layers if dims.hidden_act == "xielu" else 0)
+
+
 FAMILIES = (
     Family(
         id="apertus",
         types={"apertus": "Apertus"},
         dims=dims,
         body=body,
+        buffers=buffers,
         source="transformers 5.24.0, models/apertus/modeling_apertus.py",
     ),
 )
