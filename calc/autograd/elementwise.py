@@ -303,6 +303,22 @@ def safe_softmax(x: Tensor) -> Tensor:
     return y
 
 
+def logsumexp(x: Tensor) -> Tensor:
+    """Log of the sum of exponentials over the last axis: saves its input and its result. Scratch (ReduceOps): the exponentials."""
+    shape, dtype, first = x.shape, x.dtype, x.heads_first
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        above = empty(shape, dtype, "sub", first)
+        shares = empty(shape, dtype, "exp", first)
+        result = empty(shape, dtype, "mul", first)
+        del above, shares
+        return (result,)
+
+    above = empty(shape, dtype, "sub") if active.ledger.scratch else None
+    del above
+    return record("logsumexp", shape[:-1], dtype, (x,), backward, (x.storage,), saves_output=True)
+
+
 def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """native_layer_norm: saves what it is given, and mean and reciprocal deviation in fp32 for each row."""
     shape, dtype = x.shape, x.dtype

@@ -35,6 +35,7 @@ FAMILY_FILES = (
     "phi3",
     "smollm3",
     "granite",
+    "granite_swa",
     "olmo",
     "olmo2",
     "stablelm",
