@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calc.autograd.storage import Storage, active
+from calc.autograd.storage import active
 from calc.autograd.tensor import Broad, Tensor, empty, record
 
 _RANK = {"bool": 0, "u8": 1, "i32": 2, "i64": 3, "fp16": 4, "bf16": 4, "fp32": 5}

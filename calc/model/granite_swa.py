@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calc.autograd.elementwise import add_broadcast, cast, dropout, from_output, logsumexp, mul, scale, softmax, sub_broadcast
+from calc.autograd.elementwise import (
+    add_broadcast,
+    cast,
+    dropout,
+    from_output,
+    logsumexp,
+    mul,
+    scale,
+    softmax,
+    sub_broadcast,
+)
 from calc.autograd.shapes import repeat, reshape, rows
 from calc.autograd.tensor import Tensor
 from calc.model import llama
