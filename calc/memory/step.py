@@ -218,13 +218,23 @@ def _saved(loss: Tensor) -> tuple[Saved, ...]:
     found: dict[int, tuple[Storage, int | None, list[tuple[str, str]]]] = {}
     for sequence in sorted(nodes):
         node = nodes[sequence]
-        weight = next((edge[0].leaf.name for edge in node.edges if edge is not None and type(edge[0]) is Accumulate), "")
+        weight = next(filter(None, (_leaf(edge[0]) for edge in node.edges if edge is not None)), "")
         for storage in node.saved:
             if storage.kind >= 0:
                 _, _, keepers = found.setdefault(id(storage), (storage, node.block, []))
                 if (node.op, weight) not in keepers:
                     keepers.append((node.op, weight))
     return tuple(Saved(s.shape, s.dtype, s.size, s.op, block, tuple(keepers)) for s, block, keepers in found.values())
+
+
+def _leaf(target: Node | Accumulate) -> str:
+    """The name of the weight that a gradient goes to, also through the cast of autocast; empty where it goes to another operation."""
+    if type(target) is Accumulate:
+        return target.leaf.name
+    if type(target) is Node and target.op == "_to_copy" and target.edges[0] is not None:
+        ahead = target.edges[0][0]
+        return ahead.leaf.name if type(ahead) is Accumulate else ""
+    return ""
 
 
 def scratch(size: int) -> None:
