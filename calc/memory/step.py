@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calc.autograd.storage import ACTIVATIONS, INPUTS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, recording
+from calc.autograd.storage import ACTIVATIONS, CASTS, INPUTS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, recording
 from calc.autograd.symbol import Dim
 from calc.autograd.tensor import Accumulate, Node, Tensor, backward, empty
 from calc.memory.breakdown import InstantName
@@ -45,6 +45,8 @@ class Saved:
     block: int | None
     keepers: tuple[tuple[str, str], ...]
     """The operations that keep it, each with the name of the trained weight that it works with, if any."""
+    weight_copy: bool
+    """It is autocast's 16-bit copy of the weight itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +226,10 @@ def _saved(loss: Tensor) -> tuple[Saved, ...]:
                 _, _, keepers = found.setdefault(id(storage), (storage, node.block, []))
                 if (node.op, weight) not in keepers:
                     keepers.append((node.op, weight))
-    return tuple(Saved(s.shape, s.dtype, s.size, s.op, block, tuple(keepers)) for s, block, keepers in found.values())
+    return tuple(
+        Saved(s.shape, s.dtype, s.size, s.op, block, tuple(keepers), s.kind == CASTS)
+        for s, block, keepers in found.values()
+    )
 
 
 def _leaf(target: Node | Accumulate) -> str:
