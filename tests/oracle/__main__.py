@@ -25,10 +25,26 @@ from typing import Any
 
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent / "golden" / "oracle"
+FRAMEWORKS = pathlib.Path(sys.prefix) / "frameworks"
 CHUNK = 60
 """Cases per child process: starting one costs some five seconds."""
-VERSIONS = ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "torchao", "liger-kernel", "trl", "lomo-optim", "galore-torch",
-            "apollo-torch", "schedulefree", "grokadamw", "came-pytorch", "pytorch_optimizer")
+VERSIONS = (
+    "torch",
+    "transformers",
+    "peft",
+    "accelerate",
+    "bitsandbytes",
+    "torchao",
+    "liger-kernel",
+    "trl",
+    "lomo-optim",
+    "galore-torch",
+    "apollo-torch",
+    "schedulefree",
+    "grokadamw",
+    "came-pytorch",
+    "pytorch_optimizer",
+)
 
 
 def encode(value: Any) -> str:
@@ -37,7 +53,14 @@ def encode(value: Any) -> str:
 
 
 def versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in VERSIONS}
+    """Packages that the numbers come from; "transformers-4.44" is the release that stands for that line."""
+    older = {
+        file.stem.removeprefix("requirements-"): file.read_text(encoding="utf-8").split()[0].partition("==")[2]
+        for file in HERE.glob("requirements-[0-9]*.txt")
+    }
+    return {name: importlib.metadata.version(name) for name in VERSIONS} | {
+        f"transformers-{name}": older[name] for name in sorted(older)
+    }
 
 
 def child(module: str, source: str, target: str) -> None:
@@ -58,18 +81,36 @@ def measure_chunk(module: str, cases: list[dict[str, Any]]) -> list[dict[str, An
     with tempfile.TemporaryDirectory() as folder:
         source, target = f"{folder}/cases", f"{folder}/answers"
         pathlib.Path(source).write_text("".join(encode(case) + "\n" for case in cases), encoding="utf-8")
-        done = subprocess.run([sys.executable, str(HERE), "child", module, source, target], capture_output=True, text=True,
-                              env=os.environ | {"OMP_NUM_THREADS": "1"})
-        answers = [json.loads(line) for line in pathlib.Path(target).read_text(encoding="utf-8").splitlines()] if os.path.exists(target) else []
+        done = subprocess.run(
+            [sys.executable, str(HERE), "child", module, source, target],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"} | other_framework(cases[0]),
+        )
+        answers = (
+            [json.loads(line) for line in pathlib.Path(target).read_text(encoding="utf-8").splitlines()]
+            if os.path.exists(target)
+            else []
+        )
     if len(answers) != len(cases):
         raise SystemExit(f"{module}: measured {len(answers)} of {len(cases)} cases, then\n{done.stderr[-3000:]}")
-    return [{"case": case} | answer for case, answer in zip(cases, answers)]
+    return [{"case": case} | answer for case, answer in zip(cases, answers, strict=True)]
+
+
+def other_framework(case: dict[str, Any]) -> dict[str, str]:
+    """Where a child finds another transformers than the environment's: "transformers-4.44" lies in frameworks/4.44."""
+    framework = case.get("plan", {}).get("framework")
+    return {} if framework is None else {"PYTHONPATH": str(FRAMEWORKS / framework.removeprefix("transformers-"))}
 
 
 def measure(truth: Any, cases: list[dict[str, Any]], jobs: int) -> list[dict[str, Any]]:
     # kernels are patched for a whole process: cases that patch differently go to different ones
     alike = itertools.groupby(sorted(cases, key=patches), key=patches)
-    chunks = [part[start:start + CHUNK] for part in (list(group) for _, group in alike) for start in range(0, len(part), CHUNK)]
+    chunks = [
+        part[start : start + CHUNK]
+        for part in (list(group) for _, group in alike)
+        for start in range(0, len(part), CHUNK)
+    ]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         parts = list(pool.map(lambda part: measure_chunk(truth.module, part), chunks))
     measured = {encode(answer["case"]): answer for part in parts for answer in part}
@@ -77,9 +118,10 @@ def measure(truth: Any, cases: list[dict[str, Any]], jobs: int) -> list[dict[str
 
 
 def patches(case: dict[str, Any]) -> str:
+    """What a case changes for the whole process that measures it."""
     plan = case.get("plan", {})
     changed = {key: plan[key] for key in ("kernels", "loss", "framework") if key in plan}
-    return encode(changed | {"model": case["model"]}) if changed else ""
+    return encode(changed | ({"model": case["model"]} if changed.keys() & {"kernels", "loss"} else {}))
 
 
 def write(truth: Any, answers: list[dict[str, Any]]) -> None:
@@ -88,8 +130,13 @@ def write(truth: Any, answers: list[dict[str, Any]]) -> None:
     refused = [encode({"case": a["case"], "refused": a["refused"]}) for a in answers if "refused" in a]
     GOLDEN.mkdir(parents=True, exist_ok=True)
     (GOLDEN / f"{truth.name}.json").write_text(
-        f'{{"about":{encode(truth.about)},\n"versions":{encode(versions())},\n"rows":[\n' + ",\n".join(rows)
-        + '\n],\n"refused":[\n' + ",\n".join(refused) + "\n]}\n", encoding="utf-8")
+        f'{{"about":{encode(truth.about)},\n"versions":{encode(versions())},\n"rows":[\n'
+        + ",\n".join(rows)
+        + '\n],\n"refused":[\n'
+        + ",\n".join(refused)
+        + "\n]}\n",
+        encoding="utf-8",
+    )
 
 
 def read(truth: Any) -> dict[str, dict[str, Any]]:
@@ -100,8 +147,11 @@ def read(truth: Any) -> dict[str, dict[str, Any]]:
 def differences(expected: Any, actual: Any, where: str = "") -> list[str]:
     """Every leaf that differs: where, golden, now."""
     if isinstance(expected, dict) and isinstance(actual, dict):
-        return [line for key in sorted(expected.keys() | actual.keys())
-                for line in differences(expected.get(key), actual.get(key), f"{where}.{key}" if where else key)]
+        return [
+            line
+            for key in sorted(expected.keys() | actual.keys())
+            for line in differences(expected.get(key), actual.get(key), f"{where}.{key}" if where else key)
+        ]
     return [] if expected == actual else [f"{where}: golden {encode(expected)}, measured {encode(actual)}"]
 
 
@@ -111,7 +161,10 @@ def record(truths: list[Any], jobs: int) -> int:
         answers = measure(truth, list(truth.cases), jobs)
         write(truth, answers)
         refused = [answer for answer in answers if "refused" in answer]
-        print(f"{truth.name}: {len(answers) - len(refused)} rows, {len(refused)} refused, {time.monotonic() - start:.0f} s", flush=True)
+        print(
+            f"{truth.name}: {len(answers) - len(refused)} rows, {len(refused)} refused, {time.monotonic() - start:.0f} s",
+            flush=True,
+        )
         for answer in refused:
             print(f"  refused {encode(answer['case'])}: {answer['refused']}: {answer['why']}", flush=True)
     return 0
@@ -125,7 +178,9 @@ def check(truths: list[Any], full: bool, jobs: int) -> int:
         missing = [case for case in truth.cases if encode(case) not in golden]
         gone = len(golden.keys() - {encode(case) for case in truth.cases})
         if missing or gone:
-            print(f"{truth.name}: {len(missing)} cases are in no golden and {gone} golden rows are no case; record it again")
+            print(
+                f"{truth.name}: {len(missing)} cases are in no golden and {gone} golden rows are no case; record it again"
+            )
             wrong += len(missing) + gone
         for answer in measure(truth, [case for case in cases if encode(case) in golden], jobs):
             checked += 1

@@ -22,10 +22,14 @@ def wrap(model: torch.nn.Module, plan: dict[str, Any]) -> torch.nn.Module:
     lora = plan["lora"]
     target = lora["target_modules"]
     config = peft.LoraConfig(
-        task_type="CAUSAL_LM", r=lora["rank"], lora_alpha=lora.get("alpha", 32), lora_dropout=lora.get("dropout", 0.0),
+        task_type="CAUSAL_LM",
+        r=lora["rank"],
+        lora_alpha=lora.get("alpha", 32),
+        lora_dropout=lora.get("dropout", 0.0),
         target_modules=target if target == "all-linear" else list(EVERY_ATTENTION if target == "attention" else target),
         modules_to_save=list(lora["modules_to_save"]) or None if "modules_to_save" in lora else None,
-        use_dora=lora.get("use_dora", False))
+        use_dora=lora.get("use_dora", False),
+    )
     moves, to = peft.tuners.tuners_utils.BaseTunerLayer._move_adapter_to_device_of_base_layer, torch.nn.Module.to
     peft.tuners.tuners_utils.BaseTunerLayer._move_adapter_to_device_of_base_layer = _follow_base
     torch.nn.Module.to = lambda self, *args, **kwargs: self
@@ -44,7 +48,9 @@ def wrap(model: torch.nn.Module, plan: dict[str, Any]) -> torch.nn.Module:
 def _cast(module: torch.nn.Module, dtype: torch.dtype) -> None:
     for name, parameter in list(module._parameters.items()):
         if parameter is not None and parameter.dtype.is_floating_point and parameter.dtype != dtype:
-            module._parameters[name] = torch.nn.Parameter(parameter.detach().to(dtype), requires_grad=parameter.requires_grad)
+            module._parameters[name] = torch.nn.Parameter(
+                parameter.detach().to(dtype), requires_grad=parameter.requires_grad
+            )
 
 
 def _follow_base(self, adapter_name: str, device=None) -> None:

@@ -41,13 +41,30 @@ class Grid:
 
     def __iter__(self) -> Iterator[Case]:
         for name, (batch, length), precision, attention, checkpointing, optimizer, more in itertools.product(
-                self.models, self.batches, self.precision, self.attention, self.gradient_checkpointing, self.optimizer, self.more):
+            self.models,
+            self.batches,
+            self.precision,
+            self.attention,
+            self.gradient_checkpointing,
+            self.optimizer,
+            self.more,
+        ):
             supported = MODELS[name].attention
             if attention not in supported and (attention != self.attention[0] or "eager" in self.attention):
                 continue
-            yield {"model": name, "plan": {
-                "method": "full", "precision": precision, "optimizer": optimizer, "micro_batch_size": batch, "seq_len": length,
-                "gradient_checkpointing": checkpointing, "attention": attention if attention in supported else supported[0]} | more}
+            yield {
+                "model": name,
+                "plan": {
+                    "method": "full",
+                    "precision": precision,
+                    "optimizer": optimizer,
+                    "micro_batch_size": batch,
+                    "seq_len": length,
+                    "gradient_checkpointing": checkpointing,
+                    "attention": attention if attention in supported else supported[0],
+                }
+                | more,
+            }
 
 
 def rows(*grids: Iterable[Case]) -> tuple[Case, ...]:
@@ -73,25 +90,48 @@ def sharded(strategy: str, *ranks: int) -> tuple[dict[str, Any], ...]:
 
 
 ALL_TINY, REAL_LAYERS = named(TINY, "tiny"), named(REAL, "real")
-MIXTURES = [name for name in (*ALL_TINY, *REAL_LAYERS) if "E" in MODELS[name].symbols
-            or any(field in MODELS[name].given for field in ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"))]
+MIXTURES = [
+    name
+    for name in (*ALL_TINY, *REAL_LAYERS)
+    if "E" in MODELS[name].symbols
+    or any(
+        field in MODELS[name].given
+        for field in ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+    )
+]
 DENSE_TINY = [name for name in ALL_TINY if name not in MIXTURES]
 DENSE_REAL = [name for name in REAL_LAYERS if name not in MIXTURES]
 MIXED_TINY = [name for name in ALL_TINY if name in MIXTURES]
 MIXED_REAL = [name for name in REAL_LAYERS if name in MIXTURES]
 FEW = ["llama@2", "llama-tied@2", "gemma2@2", "gpt2-dropout@2", "falcon@2", "qwen3_moe@2"]
-LORA_TINY = ["llama@2", "llama-tied@2", "gemma3@2", "qwen3@2", "phi3@2", "mistral@2", "olmo2@2", "cohere@2", "qwen3_moe@2"]
+LORA_TINY = [
+    "llama@2",
+    "llama-tied@2",
+    "gemma3@2",
+    "qwen3@2",
+    "phi3@2",
+    "mistral@2",
+    "olmo2@2",
+    "cohere@2",
+    "qwen3_moe@2",
+]
 WHOLE = ["llama-3-8b@32", "qwen2.5-3b@36", "gemma-2-2b@26", "tinyllama-1.1b@22", "qwen3-0.6b@28", "gpt2@12"]
 TARGETS = (["q_proj", "v_proj"], "all-linear")
-KERNELS = ({"loss": "liger"}, {"kernels": "liger", "loss": "liger"}, {"kernels": "liger"}, {"loss": "triton"}, {"loss": "chunked"})
+KERNELS = (
+    {"loss": "liger"},
+    {"kernels": "liger", "loss": "liger"},
+    {"kernels": "liger"},
+    {"loss": "triton"},
+    {"loss": "chunked"},
+)
 FOUR = ["llama-2-7b@2", "llama-3-8b@2", "qwen2.5-3b@2", "gemma-2-2b@2"]
 
 OPTIM = """adamw_torch adamw_torch_fused adafactor ademamix sgd adagrad adamw_bnb_8bit adamw_8bit ademamix_8bit lion_8bit lion_32bit
     paged_adamw_32bit paged_adamw_8bit paged_lion_32bit paged_lion_8bit rmsprop rmsprop_bnb
     rmsprop_bnb_8bit rmsprop_bnb_32bit lomo adalomo grokadamw schedule_free_radam schedule_free_adamw schedule_free_sgd stable_adamw
-    adamw_torch_4bit adamw_torch_8bit""".split()
+    adamw_torch_4bit adamw_torch_8bit""".split()  # noqa: SIM905
 LOW_RANK_OPTIM = """galore_adamw galore_adamw_8bit galore_adafactor galore_adamw_layerwise galore_adamw_8bit_layerwise apollo_adamw
-    apollo_adamw_layerwise""".split()
+    apollo_adamw_layerwise""".split()  # noqa: SIM905
 OPTIMIZER_ROWS: tuple[Case, ...] = (
     *({"optim": name} for name in OPTIM),
     *({"optim": name, "optim_args": f"rank={rank}"} for name in LOW_RANK_OPTIM for rank in (16, 128)),
@@ -113,84 +153,286 @@ OPTIMIZER_ROWS: tuple[Case, ...] = (
     {"class": "torch.optim.Adamax", "args": {"foreach": True}},
     {"class": "torch.optim.Adagrad", "args": {"foreach": True}},
     {"class": "torch.optim.RMSprop", "args": {"foreach": True}},
-    {"class": "transformers.Adafactor", "args": {"lr": 1e-3, "scale_parameter": False, "relative_step": False, "beta1": 0.9}},
+    {
+        "class": "transformers.Adafactor",
+        "args": {"lr": 1e-3, "scale_parameter": False, "relative_step": False, "beta1": 0.9},
+    },
     {"class": "torchao.optim.AdamWFp8", "args": {}},
     {"class": "came_pytorch.CAME", "args": {"lr": 1e-3}},
-    *({"class": f"pytorch_optimizer.{name}", "args": {}} for name in ("Lion", "AdEMAMix", "Prodigy", "SOAP", "StableAdamW")),
-    *({"class": f"bitsandbytes.optim.{name}", "args": {}} for name in
-      ("Adam8bit", "AdamW8bit", "Lion8bit", "RMSprop8bit", "Adagrad8bit", "AdEMAMix8bit")),
+    *(
+        {"class": f"pytorch_optimizer.{name}", "args": {}}
+        for name in ("Lion", "AdEMAMix", "Prodigy", "SOAP", "StableAdamW")
+    ),
+    *(
+        {"class": f"bitsandbytes.optim.{name}", "args": {}}
+        for name in ("Adam8bit", "AdamW8bit", "Lion8bit", "RMSprop8bit", "Adagrad8bit", "AdEMAMix8bit")
+    ),
     {"class": "bitsandbytes.optim.SGD8bit", "args": {"lr": 1e-3, "momentum": 0.9}},
     {"class": "bitsandbytes.optim.LAMB8bit", "args": {}},
 )
 LINEARS = ((4096, 4096), (1024, 4096), (11008, 4096), (264, 520), (100, 37), (8960, 1536), (14336, 4096), (128256, 64))
 
 TRUTHS = (
-    Truth("parameters", "Parameters, buffers and configs of the measured models, from the real classes", "parameters",
-          tuple({"model": model.name} for model in (*TINY, *REAL, SMALL)), sample=12),
-    Truth("saved", "Tensors that one forward pass keeps for backward, by symbol", "saved",
-          rows(Grid(ALL_TINY, precision=("bf16", "bf16-mixed"), attention=("sdpa", "eager"), gradient_checkpointing=("none",))), sample=8),
-    Truth("optimizers", "Optimizer states, tensor by tensor, and the temporaries of a step on the CPU", "optimizers",
-          tuple({"model": SMALL.name, "dtype": dtype} | row for row in OPTIMIZER_ROWS for dtype in ("fp32", "bf16")), sample=20),
-    Truth("four_bit", "Linear weights quantised by bitsandbytes, part by part", "four_bit",
-          tuple({"out": out, "in": width, "format": kind, "double_quant": double} for out, width in LINEARS
-                for kind in ("nf4", "fp4") for double in (False, True)), sample=32),
-    Truth("real_cpu", "Real training on the CPU seen by its allocator, against the count on fake tensors", "real_cpu",
-          ({"graph": "three uses"}, {"graph": "tied by transposes"}, {"graph": "a leaf used twice"},
-           *rows(Grid(ALL_TINY, batches=((2, 64),), precision=("fp32", "bf16-mixed"), gradient_checkpointing=("none",)),
-                 Grid(ALL_TINY, batches=((2, 64),), precision=("bf16",), attention=("sdpa", "eager")),
-                 Grid(["llama@2", "llama-tied@2", "qwen2@2", "gpt2-plain@2"], batches=((4, 256),), precision=("bf16",),
-                      optimizer=("adamw_torch",)),
-                 Grid(["llama@2", "gemma3@2", "qwen3@2"], batches=((2, 64),), precision=("fp32", "bf16", "bf16-mixed"),
-                      more=tuple({"method": "lora", "lora": {"rank": 24, "target_modules": target, "dropout": 0.0}}
-                                 for target in (["q_proj", "v_proj"], "all-linear"))))), sample=12),
-    Truth("steps_tiny", "Whole steps of every family, tiny models", "train_step",
-          rows(Grid(ALL_TINY, batches=((2, 56), (3, 64)), precision=("bf16", "bf16-mixed"), attention=("sdpa", "eager"))), sample=10),
-    Truth("steps_precision", "Whole steps in the other recipes: pure fp32, autocast over bf16 weights, fp16 with a GradScaler", "train_step",
-          rows(Grid(DENSE_TINY, batches=((2, 64),), precision=("fp32", "bf16-autocast", "fp16-mixed")),
-               Grid(MIXED_TINY, batches=((2, 64),), precision=("fp32", "bf16-autocast", "fp16-mixed"), gradient_checkpointing=("none",)),
-               Grid(FOUR, batches=((1, 1024),), precision=("fp32", "bf16-autocast", "fp16-mixed"), attention=("sdpa", "eager"))), sample=8),
-    Truth("steps_settings", "Whole steps of padded batches, accumulated gradients, other optimizers, uneven lengths and one sequence",
-          "train_step",
-          rows(Grid(DENSE_TINY, batches=((2, 56),), more=({"padded": True},), gradient_checkpointing=("none",)),
-               Grid(FOUR, batches=((2, 1024),), precision=("bf16", "bf16-mixed"), attention=("sdpa", "eager"), more=({"padded": True},)),
-               Grid(FEW, batches=((2, 64),), precision=("bf16", "bf16-mixed"), more=({"gradient_accumulation_steps": 2},)),
-               Grid(FEW, batches=((2, 64),), precision=("bf16", "bf16-mixed"), optimizer=("adamw_torch", "sgd")),
-               Grid(FEW, batches=((1, 57), (5, 33), (1, 1)), precision=("bf16",))), sample=8),
-    Truth("steps_lora", "Whole steps with PEFT adapters on a frozen base", "train_step",
-          rows(Grid(LORA_TINY, batches=((2, 56),), precision=("bf16", "bf16-autocast"), more=lora(24, targets=TARGETS)),
-               Grid(("llama@2", "qwen3@2"), batches=((2, 56),), precision=("fp32", "bf16-mixed", "fp16-autocast"), more=lora(24, targets=TARGETS)),
-               Grid(("llama@2", "gemma2@2", "qwen2@2"), batches=((2, 56),), precision=("bf16", "bf16-autocast"), more=(
-                   *lora(24, targets=TARGETS, dropout=0.05), *lora(24, targets=TARGETS, adapter_dtype="bf16"),
-                   *lora(24, targets=("all-linear",), use_dora=True),
-                   *lora(24, targets=(["q_proj", "v_proj"],), modules_to_save=["embed_tokens", "lm_head"]),
-                   *lora(24, targets=(["q_proj", "v_proj"],), modules_to_save=["lm_head"]))),
-               Grid(FOUR, batches=((1, 2048),), precision=("bf16", "bf16-autocast"), more=lora(16, targets=TARGETS))), sample=8),
-    Truth("steps_qlora", "Whole steps with adapters on a base that bitsandbytes has quantised", "train_step",
-          rows(Grid(FOUR, batches=((1, 512), (2, 1024)), more=tuple(
-                   adapters | {"method": "qlora", "quantization": quantization}
-                   for adapters in lora(16, targets=("all-linear",)) for quantization in (
-                       {"format": "nf4", "double_quant": True}, {"format": "nf4", "double_quant": False},
-                       {"format": "nf4", "double_quant": True, "upcast_for_training": True}, {"format": "int8", "double_quant": False}))),
-               Grid(("llama-3-8b@2", "qwen2.5-3b@2"), batches=((2, 1024),), precision=("bf16-autocast",), more=tuple(
-                   adapters | {"method": "qlora", "quantization": quantization}
-                   for adapters in lora(16, targets=TARGETS) for quantization in (
-                       {"format": "nf4", "double_quant": True}, {"format": "nf4", "double_quant": True, "upcast_for_training": True})))),
-          sample=6),
-    Truth("steps_kernels", "Whole steps with Liger's kernels and losses and with TRL's chunked loss", "train_step",
-          rows(Grid(("llama-3-8b@2", "qwen2.5-3b@2", "gemma-2-2b@2"), batches=((2, 1024),), more=KERNELS),
-               Grid(("llama-3-8b@2",), batches=((2, 1024),), precision=("bf16-autocast",), more=KERNELS)), sample=3),
-    Truth("sharding", "One rank's step under torch's FSDP2, FSDP1 and DDP", "sharding",
-          rows(Grid(("llama@2", "llama-tied@2"), batches=((2, 64),), precision=("bf16", "bf16-mixed"), more=sharded("fsdp2", 2, 4, 8)),
-               Grid(("llama@2", "llama-tied@2"), batches=((2, 64),), more=(*sharded("ddp", 2, 8), *sharded("fsdp", 2, 8))),
-               Grid(("llama-3-8b@2", "qwen2.5-3b@2"), batches=((1, 2048),), precision=("bf16", "bf16-mixed"), more=sharded("fsdp2", 2, 8)),
-               Grid(("llama-3-8b@2", "qwen2.5-3b@2"), batches=((1, 2048),), more=(*sharded("ddp", 8), *sharded("fsdp", 8))),
-               ({**case, "reshard_after_forward": False} for case in
-                Grid(("llama@2", "llama-3-8b@2"), batches=((1, 512),), more=(*sharded("fsdp2", 4), *sharded("fsdp", 4))))), sample=4),
-    Truth("steps_real", "Whole steps of some layers of published models", "train_step",
-          rows(Grid(DENSE_REAL, batches=((2, 2048),), precision=("bf16", "bf16-mixed")),
-               Grid(DENSE_REAL, batches=((1, 512),), attention=("eager",)),
-               Grid(MIXED_REAL, batches=((1, 1024),))), sample=8),
-    Truth("steps_whole", "Whole steps of whole published models", "train_step",
-          rows(Grid(WHOLE, batches=((1, 2048),)), Grid(WHOLE[:3], batches=((2, 512),), precision=("bf16-mixed",), gradient_checkpointing=("full",))),
-          sample=1),
+    Truth(
+        "parameters",
+        "Parameters, buffers and configs of the measured models, from the real classes",
+        "parameters",
+        tuple({"model": model.name} for model in (*TINY, *REAL, SMALL)),
+        sample=12,
+    ),
+    Truth(
+        "saved",
+        "Tensors that one forward pass keeps for backward, by symbol",
+        "saved",
+        rows(
+            Grid(
+                ALL_TINY,
+                precision=("bf16", "bf16-mixed"),
+                attention=("sdpa", "eager"),
+                gradient_checkpointing=("none",),
+            )
+        ),
+        sample=8,
+    ),
+    Truth(
+        "optimizers",
+        "Optimizer states, tensor by tensor, and the temporaries of a step on the CPU",
+        "optimizers",
+        tuple({"model": SMALL.name, "dtype": dtype} | row for row in OPTIMIZER_ROWS for dtype in ("fp32", "bf16")),
+        sample=20,
+    ),
+    Truth(
+        "four_bit",
+        "Linear weights quantised by bitsandbytes, part by part",
+        "four_bit",
+        tuple(
+            {"out": out, "in": width, "format": kind, "double_quant": double}
+            for out, width in LINEARS
+            for kind in ("nf4", "fp4")
+            for double in (False, True)
+        ),
+        sample=32,
+    ),
+    Truth(
+        "real_cpu",
+        "Real training on the CPU seen by its allocator, against the count on fake tensors",
+        "real_cpu",
+        (
+            {"graph": "three uses"},
+            {"graph": "tied by transposes"},
+            {"graph": "a leaf used twice"},
+            *rows(
+                Grid(ALL_TINY, batches=((2, 64),), precision=("fp32", "bf16-mixed"), gradient_checkpointing=("none",)),
+                Grid(ALL_TINY, batches=((2, 64),), precision=("bf16",), attention=("sdpa", "eager")),
+                Grid(
+                    ["llama@2", "llama-tied@2", "qwen2@2", "gpt2-plain@2"],
+                    batches=((4, 256),),
+                    precision=("bf16",),
+                    optimizer=("adamw_torch",),
+                ),
+                Grid(
+                    ["llama@2", "gemma3@2", "qwen3@2"],
+                    batches=((2, 64),),
+                    precision=("fp32", "bf16", "bf16-mixed"),
+                    more=tuple(
+                        {"method": "lora", "lora": {"rank": 24, "target_modules": target, "dropout": 0.0}}
+                        for target in (["q_proj", "v_proj"], "all-linear")
+                    ),
+                ),
+            ),
+        ),
+        sample=12,
+    ),
+    Truth(
+        "steps_tiny",
+        "Whole steps of every family, tiny models",
+        "train_step",
+        rows(Grid(ALL_TINY, batches=((2, 56), (3, 64)), precision=("bf16", "bf16-mixed"), attention=("sdpa", "eager"))),
+        sample=10,
+    ),
+    Truth(
+        "steps_precision",
+        "Whole steps in the other recipes: pure fp32, autocast over bf16 weights, fp16 with a GradScaler",
+        "train_step",
+        rows(
+            Grid(DENSE_TINY, batches=((2, 64),), precision=("fp32", "bf16-autocast", "fp16-mixed")),
+            Grid(
+                MIXED_TINY,
+                batches=((2, 64),),
+                precision=("fp32", "bf16-autocast", "fp16-mixed"),
+                gradient_checkpointing=("none",),
+            ),
+            Grid(
+                FOUR,
+                batches=((1, 1024),),
+                precision=("fp32", "bf16-autocast", "fp16-mixed"),
+                attention=("sdpa", "eager"),
+            ),
+        ),
+        sample=8,
+    ),
+    Truth(
+        "steps_settings",
+        "Whole steps of padded batches, accumulated gradients, other optimizers, uneven lengths and one sequence",
+        "train_step",
+        rows(
+            Grid(DENSE_TINY, batches=((2, 56),), more=({"padded": True},), gradient_checkpointing=("none",)),
+            Grid(
+                FOUR,
+                batches=((2, 1024),),
+                precision=("bf16", "bf16-mixed"),
+                attention=("sdpa", "eager"),
+                more=({"padded": True},),
+            ),
+            Grid(FEW, batches=((2, 64),), precision=("bf16", "bf16-mixed"), more=({"gradient_accumulation_steps": 2},)),
+            Grid(FEW, batches=((2, 64),), precision=("bf16", "bf16-mixed"), optimizer=("adamw_torch", "sgd")),
+            Grid(FEW, batches=((1, 57), (5, 33), (1, 1)), precision=("bf16",)),
+        ),
+        sample=8,
+    ),
+    Truth(
+        "steps_lora",
+        "Whole steps with PEFT adapters on a frozen base",
+        "train_step",
+        rows(
+            Grid(LORA_TINY, batches=((2, 56),), precision=("bf16", "bf16-autocast"), more=lora(24, targets=TARGETS)),
+            Grid(
+                ("llama@2", "qwen3@2"),
+                batches=((2, 56),),
+                precision=("fp32", "bf16-mixed", "fp16-autocast"),
+                more=lora(24, targets=TARGETS),
+            ),
+            Grid(
+                ("llama@2", "gemma2@2", "qwen2@2"),
+                batches=((2, 56),),
+                precision=("bf16", "bf16-autocast"),
+                more=(
+                    *lora(24, targets=TARGETS, dropout=0.05),
+                    *lora(24, targets=TARGETS, adapter_dtype="bf16"),
+                    *lora(24, targets=("all-linear",), use_dora=True),
+                    *lora(24, targets=(["q_proj", "v_proj"],), modules_to_save=["embed_tokens", "lm_head"]),
+                    *lora(24, targets=(["q_proj", "v_proj"],), modules_to_save=["lm_head"]),
+                ),
+            ),
+            Grid(FOUR, batches=((1, 2048),), precision=("bf16", "bf16-autocast"), more=lora(16, targets=TARGETS)),
+        ),
+        sample=8,
+    ),
+    Truth(
+        "steps_qlora",
+        "Whole steps with adapters on a base that bitsandbytes has quantised",
+        "train_step",
+        rows(
+            Grid(
+                FOUR,
+                batches=((1, 512), (2, 1024)),
+                more=tuple(
+                    adapters | {"method": "qlora", "quantization": quantization}
+                    for adapters in lora(16, targets=("all-linear",))
+                    for quantization in (
+                        {"format": "nf4", "double_quant": True},
+                        {"format": "nf4", "double_quant": False},
+                        {"format": "nf4", "double_quant": True, "upcast_for_training": True},
+                        {"format": "int8", "double_quant": False},
+                    )
+                ),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((2, 1024),),
+                precision=("bf16-autocast",),
+                more=tuple(
+                    adapters | {"method": "qlora", "quantization": quantization}
+                    for adapters in lora(16, targets=TARGETS)
+                    for quantization in (
+                        {"format": "nf4", "double_quant": True},
+                        {"format": "nf4", "double_quant": True, "upcast_for_training": True},
+                    )
+                ),
+            ),
+        ),
+        sample=6,
+    ),
+    Truth(
+        "steps_kernels",
+        "Whole steps with Liger's kernels and losses and with TRL's chunked loss",
+        "train_step",
+        rows(
+            Grid(("llama-3-8b@2", "qwen2.5-3b@2", "gemma-2-2b@2"), batches=((2, 1024),), more=KERNELS),
+            Grid(("llama-3-8b@2",), batches=((2, 1024),), precision=("bf16-autocast",), more=KERNELS),
+        ),
+        sample=3,
+    ),
+    Truth(
+        "steps_frameworks",
+        "Whole steps of older transformers releases",
+        "train_step",
+        rows(
+            Grid(
+                ("llama@2", "mistral@2", "qwen2@2", "gemma2@2", "gpt2-plain@2", "phi3@2"),
+                batches=((2, 56),),
+                precision=("bf16", "bf16-mixed"),
+                more=({"framework": "transformers-4.44"}, {"framework": "transformers-4.57"}),
+            ),
+            Grid(
+                ("llama-3-8b@2",),
+                batches=((2, 1024),),
+                precision=("bf16", "bf16-mixed"),
+                attention=("sdpa", "eager"),
+                more=({"framework": "transformers-4.44"}, {"framework": "transformers-4.57"}),
+            ),
+        ),
+        sample=3,
+    ),
+    Truth(
+        "sharding",
+        "One rank's step under torch's FSDP2, FSDP1 and DDP",
+        "sharding",
+        rows(
+            Grid(
+                ("llama@2", "llama-tied@2"),
+                batches=((2, 64),),
+                precision=("bf16", "bf16-mixed"),
+                more=sharded("fsdp2", 2, 4, 8),
+            ),
+            Grid(("llama@2", "llama-tied@2"), batches=((2, 64),), more=(*sharded("ddp", 2, 8), *sharded("fsdp", 2, 8))),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((1, 2048),),
+                precision=("bf16", "bf16-mixed"),
+                more=sharded("fsdp2", 2, 8),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"), batches=((1, 2048),), more=(*sharded("ddp", 8), *sharded("fsdp", 8))
+            ),
+            (
+                {**case, "reshard_after_forward": False}
+                for case in Grid(
+                    ("llama@2", "llama-3-8b@2"), batches=((1, 512),), more=(*sharded("fsdp2", 4), *sharded("fsdp", 4))
+                )
+            ),
+        ),
+        sample=4,
+    ),
+    Truth(
+        "steps_real",
+        "Whole steps of some layers of published models",
+        "train_step",
+        rows(
+            Grid(DENSE_REAL, batches=((2, 2048),), precision=("bf16", "bf16-mixed")),
+            Grid(DENSE_REAL, batches=((1, 512),), attention=("eager",)),
+            Grid(MIXED_REAL, batches=((1, 1024),)),
+        ),
+        sample=8,
+    ),
+    Truth(
+        "steps_whole",
+        "Whole steps of whole published models",
+        "train_step",
+        rows(
+            Grid(WHOLE, batches=((1, 2048),)),
+            Grid(WHOLE[:3], batches=((2, 512),), precision=("bf16-mixed",), gradient_checkpointing=("full",)),
+        ),
+        sample=1,
+    ),
 )

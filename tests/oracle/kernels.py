@@ -16,12 +16,24 @@ import triton
 import triton.runtime.autotuner
 import triton.runtime.jit
 
-A100 = types.SimpleNamespace(name="NVIDIA A100-SXM4-80GB", major=8, minor=0, multi_processor_count=108, total_memory=85_899_345_920,
-                             warp_size=32, max_threads_per_multi_processor=2048, shared_memory_per_multiprocessor=167_936)
+A100 = types.SimpleNamespace(
+    name="NVIDIA A100-SXM4-80GB",
+    major=8,
+    minor=0,
+    multi_processor_count=108,
+    total_memory=85_899_345_920,
+    warp_size=32,
+    max_threads_per_multi_processor=2048,
+    shared_memory_per_multiprocessor=167_936,
+)
 
 
 def never_launch() -> None:
-    for launcher in (triton.runtime.jit.JITFunction, triton.runtime.autotuner.Autotuner, triton.runtime.autotuner.Heuristics):
+    for launcher in (
+        triton.runtime.jit.JITFunction,
+        triton.runtime.autotuner.Autotuner,
+        triton.runtime.autotuner.Heuristics,
+    ):
         launcher.run = lambda self, *args, **kwargs: None
     torch.cuda.get_device_properties = lambda *args, **kwargs: A100
     torch.cuda.current_device = lambda: 0
@@ -40,8 +52,14 @@ def patch(model: torch.nn.Module, plan: dict[str, Any]) -> None:
 
         fused = kernels == "liger"
         mlp = "geglu" if model.config.model_type.startswith("gemma") else "swiglu"
-        _apply_liger_kernel_to_instance(model=model, rope=fused, rms_norm=fused, **{mlp: fused}, cross_entropy=loss == "triton",
-                                        fused_linear_cross_entropy=loss == "liger")
+        _apply_liger_kernel_to_instance(
+            model=model,
+            rope=fused,
+            rms_norm=fused,
+            **{mlp: fused},
+            cross_entropy=loss == "triton",
+            fused_linear_cross_entropy=loss == "liger",
+        )
     if loss == "chunked":
         import trl.trainer.utils
 

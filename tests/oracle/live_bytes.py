@@ -94,9 +94,11 @@ class LiveBytes(TorchDispatchMode):
         if known == size:
             return
         if known is None:
+
             def gone(_, key=key):
                 self._resize(self.sizes.pop(key), 0)
                 del self.watch[key]
+
             self.watch[key] = weakref.ref(storage, gone)
         self._resize(known or 0, size)
         self.sizes[key] = size
@@ -160,6 +162,10 @@ def _engine_adds_in_place(gathered) -> bool:
     caller = sys._getframe(2)
     while caller is not None and "torch/_dynamo/" in caller.f_code.co_filename:
         caller = caller.f_back
-    return (caller is not None and caller.f_code.co_filename.endswith("torch/autograd/graph.py")
-            and not gathered._is_view() and gathered._use_count() == SOLE_OWNER
-            and torch._C._storage_Use_Count(gathered.untyped_storage()._cdata) == SOLE_STORAGE)
+    return (
+        caller is not None
+        and caller.f_code.co_filename.endswith("torch/autograd/graph.py")
+        and not gathered._is_view()
+        and gathered._use_count() == SOLE_OWNER
+        and torch._C._storage_Use_Count(gathered.untyped_storage()._cdata) == SOLE_STORAGE
+    )

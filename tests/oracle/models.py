@@ -39,14 +39,33 @@ ALIKE = SQUARE | {"K": 6}
 TOKENS = {"vocab_size": V, "num_hidden_layers": L, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
 
-def llama_like(name: str, config: str, dims: dict[str, int] = FREE, attention: tuple[str, ...] = BOTH, **more: Any) -> Model:
+def llama_like(
+    name: str, config: str, dims: dict[str, int] = FREE, attention: tuple[str, ...] = BOTH, **more: Any
+) -> Model:
     """A tiny model of a family that takes Llama's field names."""
     head = {"head_dim": dims["D"]} if dims["H"] * dims["D"] != dims["h"] else {}
-    given = TOKENS | {"hidden_size": dims["h"], "intermediate_size": dims["i"], "num_attention_heads": dims["H"],
-                      "num_key_value_heads": dims["K"]} | head
-    symbols = dims | {symbol: more[field] for symbol, field in
-                      (("E", "num_local_experts"), ("E", "num_experts"), ("E", "n_routed_experts"), ("k", "num_experts_per_tok"),
-                       ("m", "moe_intermediate_size"), ("s", "shared_expert_intermediate_size")) if field in more}
+    given = (
+        TOKENS
+        | {
+            "hidden_size": dims["h"],
+            "intermediate_size": dims["i"],
+            "num_attention_heads": dims["H"],
+            "num_key_value_heads": dims["K"],
+        }
+        | head
+    )
+    symbols = dims | {
+        symbol: more[field]
+        for symbol, field in (
+            ("E", "num_local_experts"),
+            ("E", "num_experts"),
+            ("E", "n_routed_experts"),
+            ("k", "num_experts_per_tok"),
+            ("m", "moe_intermediate_size"),
+            ("s", "shared_expert_intermediate_size"),
+        )
+        if field in more
+    }
     return Model(f"{name}@{more.get('num_hidden_layers', L)}", config, given | more, attention, "tiny", symbols)
 
 
@@ -56,8 +75,17 @@ def other(name: str, config: str, dims: dict[str, int], attention: tuple[str, ..
 
 
 NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-LATENT = {"kv_lora_rank": 72, "qk_rope_head_dim": 16, "qk_nope_head_dim": 24, "v_head_dim": 32, "n_routed_experts": 8,
-          "n_shared_experts": 2, "num_experts_per_tok": 3, "moe_intermediate_size": 424, "first_k_dense_replace": 1}
+LATENT = {
+    "kv_lora_rank": 72,
+    "qk_rope_head_dim": 16,
+    "qk_nope_head_dim": 24,
+    "v_head_dim": 32,
+    "n_routed_experts": 8,
+    "n_shared_experts": 2,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 424,
+    "first_k_dense_replace": 1,
+}
 
 TINY = (
     llama_like("llama", "LlamaConfig"),
@@ -79,7 +107,9 @@ TINY = (
     llama_like("stablelm", "StableLmConfig", SQUARE),
     llama_like("cohere", "CohereConfig", SQUARE),
     llama_like("cohere2", "Cohere2Config", SQUARE),
-    llama_like("starcoder2", "Starcoder2Config", SQUARE, residual_dropout=0.0, embedding_dropout=0.0, attention_dropout=0.0),
+    llama_like(
+        "starcoder2", "Starcoder2Config", SQUARE, residual_dropout=0.0, embedding_dropout=0.0, attention_dropout=0.0
+    ),
     llama_like("glm", "GlmConfig", head_dim=40),
     llama_like("glm4", "Glm4Config"),
     llama_like("phi", "PhiConfig", SQUARE, resid_pdrop=0.0),
@@ -98,96 +128,304 @@ TINY = (
     other("gpt2-plain", "GPT2Config", ALIKE, vocab_size=V, n_embd=240, n_inner=616, n_layer=L, n_head=6, **NO_DROPOUT),
     other("gpt2-dropout", "GPT2Config", ALIKE, vocab_size=V, n_embd=240, n_inner=616, n_layer=L, n_head=6),
     other("gptj", "GPTJConfig", ALIKE, vocab_size=V, n_embd=240, n_inner=616, n_layer=L, n_head=6, rotary_dim=16),
-    other("codegen", "CodeGenConfig", ALIKE | {"h": 256, "H": 8, "K": 8, "D": 32}, vocab_size=V, n_embd=256, n_inner=616, n_layer=L, n_head=8, rotary_dim=16),
-    other("gpt_bigcode", "GPTBigCodeConfig", ALIKE, vocab_size=V, n_embd=240, n_inner=616, n_layer=L, n_head=6, **NO_DROPOUT),
-    other("gpt_neo", "GPTNeoConfig", ALIKE, EAGER, vocab_size=V, hidden_size=240, intermediate_size=616, num_layers=L, num_heads=6,
-          attention_types=[[["global", "local"], 1]]),
-    other("opt-dropout", "OPTConfig", ALIKE, **TOKENS, hidden_size=240, ffn_dim=616, num_attention_heads=6, word_embed_proj_dim=240),
-    other("opt-projected", "OPTConfig", ALIKE, **TOKENS, hidden_size=240, ffn_dim=616, num_attention_heads=6, word_embed_proj_dim=120,
-          do_layer_norm_before=False, dropout=0.0),
+    other(
+        "codegen",
+        "CodeGenConfig",
+        ALIKE | {"h": 256, "H": 8, "K": 8, "D": 32},
+        vocab_size=V,
+        n_embd=256,
+        n_inner=616,
+        n_layer=L,
+        n_head=8,
+        rotary_dim=16,
+    ),
+    other(
+        "gpt_bigcode",
+        "GPTBigCodeConfig",
+        ALIKE,
+        vocab_size=V,
+        n_embd=240,
+        n_inner=616,
+        n_layer=L,
+        n_head=6,
+        **NO_DROPOUT,
+    ),
+    other(
+        "gpt_neo",
+        "GPTNeoConfig",
+        ALIKE,
+        EAGER,
+        vocab_size=V,
+        hidden_size=240,
+        intermediate_size=616,
+        num_layers=L,
+        num_heads=6,
+        attention_types=[[["global", "local"], 1]],
+    ),
+    other(
+        "opt-dropout",
+        "OPTConfig",
+        ALIKE,
+        **TOKENS,
+        hidden_size=240,
+        ffn_dim=616,
+        num_attention_heads=6,
+        word_embed_proj_dim=240,
+    ),
+    other(
+        "opt-projected",
+        "OPTConfig",
+        ALIKE,
+        **TOKENS,
+        hidden_size=240,
+        ffn_dim=616,
+        num_attention_heads=6,
+        word_embed_proj_dim=120,
+        do_layer_norm_before=False,
+        dropout=0.0,
+    ),
     other("bloom", "BloomConfig", ALIKE | {"i": 960}, EAGER, vocab_size=V, hidden_size=240, n_layer=L, n_head=6),
     other("mpt", "MptConfig", ALIKE | {"i": 960}, EAGER, vocab_size=V, d_model=240, n_layers=L, n_heads=6),
-    other("falcon", "FalconConfig", ALIKE | {"i": 960, "K": 1}, **TOKENS, hidden_size=240, num_attention_heads=6, alibi=False),
-    other("falcon-new", "FalconConfig", ALIKE | {"i": 960, "K": 2}, **TOKENS, hidden_size=240, num_attention_heads=6, alibi=False,
-          new_decoder_architecture=True, num_kv_heads=2),
+    other(
+        "falcon",
+        "FalconConfig",
+        ALIKE | {"i": 960, "K": 1},
+        **TOKENS,
+        hidden_size=240,
+        num_attention_heads=6,
+        alibi=False,
+    ),
+    other(
+        "falcon-new",
+        "FalconConfig",
+        ALIKE | {"i": 960, "K": 2},
+        **TOKENS,
+        hidden_size=240,
+        num_attention_heads=6,
+        alibi=False,
+        new_decoder_architecture=True,
+        num_kv_heads=2,
+    ),
     llama_like("mixtral", "MixtralConfig", num_local_experts=8, num_experts_per_tok=3),
-    llama_like("qwen2_moe", "Qwen2MoeConfig", SQUARE, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=424,
-               shared_expert_intermediate_size=776),
+    llama_like(
+        "qwen2_moe",
+        "Qwen2MoeConfig",
+        SQUARE,
+        num_experts=8,
+        num_experts_per_tok=3,
+        moe_intermediate_size=424,
+        shared_expert_intermediate_size=776,
+    ),
     llama_like("qwen3_moe", "Qwen3MoeConfig", num_experts=8, num_experts_per_tok=3, moe_intermediate_size=424),
     llama_like("olmoe", "OlmoeConfig", SQUARE, num_experts=8, num_experts_per_tok=3),
     llama_like("phimoe", "PhimoeConfig", SQUARE, num_local_experts=8, num_experts_per_tok=2),
     llama_like("granitemoe", "GraniteMoeConfig", SQUARE, num_local_experts=8, num_experts_per_tok=3),
     llama_like("gpt_oss", "GptOssConfig", attention=EAGER, num_local_experts=8, num_experts_per_tok=3),
-    llama_like("glm4_moe", "Glm4MoeConfig", head_dim=40, n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=3,
-               moe_intermediate_size=424, first_k_dense_replace=1),
+    llama_like(
+        "glm4_moe",
+        "Glm4MoeConfig",
+        head_dim=40,
+        n_routed_experts=8,
+        n_shared_experts=1,
+        num_experts_per_tok=3,
+        moe_intermediate_size=424,
+        first_k_dense_replace=1,
+    ),
     llama_like("ernie4_5_moe", "Ernie4_5_MoeConfig", SQUARE, moe_num_experts=8, moe_k=3, moe_intermediate_size=424),
     llama_like("deepseek_v2", "DeepseekV2Config", ALIKE, **LATENT, q_lora_rank=None),
     llama_like("deepseek_v3", "DeepseekV3Config", ALIKE, **LATENT, q_lora_rank=104, n_group=2, topk_group=1),
-    llama_like("llama4", "Llama4TextConfig", head_dim=40, intermediate_size_mlp=424, num_local_experts=8, num_experts_per_tok=1,
-               interleave_moe_layer_step=2),
+    llama_like(
+        "llama4",
+        "Llama4TextConfig",
+        head_dim=40,
+        intermediate_size_mlp=424,
+        num_local_experts=8,
+        num_experts_per_tok=1,
+        interleave_moe_layer_step=2,
+    ),
 )
 
 
-def real(name: str, config: str, layers: int = 2, attention: tuple[str, ...] = BOTH, **given: Any) -> tuple[Model, Model]:
+def real(
+    name: str, config: str, layers: int = 2, attention: tuple[str, ...] = BOTH, **given: Any
+) -> tuple[Model, Model]:
     """A published model: some of its layers, and all of them."""
     count = next((field for field in ("n_layer", "num_layers", "n_layers") if field in given), "num_hidden_layers")
     whole = given[count]
-    return (Model(f"{name}@{layers}", config, given | {count: layers}, attention, "real"),
-            Model(f"{name}@{whole}", config, given, attention, "whole"))
+    return (
+        Model(f"{name}@{layers}", config, given | {count: layers}, attention, "real"),
+        Model(f"{name}@{whole}", config, given, attention, "whole"),
+    )
 
 
 def shape(vocab: int, h: int, i: int, layers: int, heads: int, kv: int, **more: Any) -> dict[str, Any]:
     """Llama's fields, in the order in which people quote them."""
-    return {"vocab_size": vocab, "hidden_size": h, "intermediate_size": i, "num_hidden_layers": layers, "num_attention_heads": heads,
-            "num_key_value_heads": kv} | more
+    return {
+        "vocab_size": vocab,
+        "hidden_size": h,
+        "intermediate_size": i,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv,
+    } | more
 
 
 UNTIED, TIED = {"tie_word_embeddings": False}, {"tie_word_embeddings": True}
 
-REAL = tuple(model for pair in (
-    real("llama-2-7b", "LlamaConfig", **shape(32000, 4096, 11008, 32, 32, 32, **UNTIED)),
-    real("llama-3-8b", "LlamaConfig", **shape(128256, 4096, 14336, 32, 32, 8, **UNTIED)),
-    real("llama-3.2-1b", "LlamaConfig", **shape(128256, 2048, 8192, 16, 32, 8, head_dim=64, **TIED)),
-    real("tinyllama-1.1b", "LlamaConfig", **shape(32000, 2048, 5632, 22, 32, 4, **UNTIED)),
-    real("mistral-7b", "MistralConfig", **shape(32000, 4096, 14336, 32, 32, 8, sliding_window=4096, **UNTIED)),
-    real("qwen2.5-0.5b", "Qwen2Config", **shape(151936, 896, 4864, 24, 14, 2, **TIED)),
-    real("qwen2.5-3b", "Qwen2Config", **shape(151936, 2048, 11008, 36, 16, 2, **TIED)),
-    real("qwen2.5-7b", "Qwen2Config", **shape(152064, 3584, 18944, 28, 28, 4, **UNTIED)),
-    real("qwen3-0.6b", "Qwen3Config", **shape(151936, 1024, 3072, 28, 16, 8, head_dim=128, **TIED)),
-    real("qwen3-8b", "Qwen3Config", **shape(151936, 4096, 12288, 36, 32, 8, head_dim=128, **UNTIED)),
-    real("gemma-2b", "GemmaConfig", **shape(256000, 2048, 16384, 18, 8, 1, head_dim=256)),
-    real("gemma-2-2b", "Gemma2Config", attention=EAGER, **shape(256000, 2304, 9216, 26, 8, 4, head_dim=256)),
-    real("gemma-3-1b", "Gemma3TextConfig", layers=7, **shape(262144, 1152, 6912, 26, 4, 1, head_dim=256)),
-    real("phi-2", "PhiConfig", **shape(51200, 2560, 10240, 32, 32, 32, **UNTIED)),
-    real("phi-3-mini", "Phi3Config", **shape(32064, 3072, 8192, 32, 32, 32, pad_token_id=0, **UNTIED)),
-    real("smollm3-3b", "SmolLM3Config", layers=5, **shape(128256, 2048, 11008, 36, 16, 4, pad_token_id=0, **TIED)),
-    real("granite-3-8b", "GraniteConfig", **shape(49155, 4096, 12800, 40, 32, 8, **TIED)),
-    real("olmo-2-7b", "Olmo2Config", **shape(100352, 4096, 11008, 32, 32, 32, **UNTIED)),
-    real("stablelm-2-1.6b", "StableLmConfig", **shape(100352, 2048, 5632, 24, 32, 32, use_qkv_bias=True, **UNTIED)),
-    real("command-r-35b", "CohereConfig", **shape(256000, 8192, 22528, 40, 64, 64)),
-    real("starcoder2-3b", "Starcoder2Config", **shape(49152, 3072, 12288, 30, 24, 2, sliding_window=None)),
-    real("gpt2", "GPT2Config", n_layer=12),
-    real("gpt-j-6b", "GPTJConfig", n_layer=28),
-    real("pythia-1.4b", "GPTNeoXConfig", vocab_size=50304, hidden_size=2048, intermediate_size=8192, num_hidden_layers=24,
-         num_attention_heads=16),
-    real("opt-1.3b", "OPTConfig", hidden_size=2048, ffn_dim=8192, num_hidden_layers=24, num_attention_heads=32, word_embed_proj_dim=2048),
-    real("bloom-560m", "BloomConfig", attention=EAGER, vocab_size=250880, hidden_size=1024, n_layer=24, n_head=16),
-    real("falcon-7b", "FalconConfig", vocab_size=65024, hidden_size=4544, num_hidden_layers=32, num_attention_heads=71, multi_query=True,
-         parallel_attn=True, bias=False, new_decoder_architecture=False, alibi=False),
-    real("mixtral-8x7b", "MixtralConfig", **shape(32000, 4096, 14336, 32, 32, 8, num_local_experts=8, num_experts_per_tok=2, **UNTIED)),
-    real("qwen1.5-moe-a2.7b", "Qwen2MoeConfig", **shape(151936, 2048, 5632, 24, 16, 16, moe_intermediate_size=1408,
-         shared_expert_intermediate_size=5632, num_experts=60, num_experts_per_tok=4, **UNTIED)),
-    real("qwen3-30b-a3b", "Qwen3MoeConfig", **shape(151936, 2048, 6144, 48, 32, 4, head_dim=128, moe_intermediate_size=768,
-         num_experts=128, num_experts_per_tok=8, **UNTIED)),
-    real("gpt-oss-20b", "GptOssConfig", attention=EAGER, **shape(201088, 2880, 2880, 24, 64, 8, head_dim=64, num_local_experts=32,
-         num_experts_per_tok=4, **UNTIED)),
-    real("deepseek-v2-lite", "DeepseekV2Config", layers=3, **shape(102400, 2048, 10944, 27, 16, 16, moe_intermediate_size=1408,
-         n_shared_experts=2, n_routed_experts=64, kv_lora_rank=512, q_lora_rank=None, qk_rope_head_dim=64, v_head_dim=128,
-         qk_nope_head_dim=128, num_experts_per_tok=6, first_k_dense_replace=1, **UNTIED)),
-    real("deepseek-v3", "DeepseekV3Config", layers=4, **shape(129280, 7168, 18432, 61, 128, 128, moe_intermediate_size=2048,
-         n_shared_experts=1, n_routed_experts=256, kv_lora_rank=512, q_lora_rank=1536, qk_rope_head_dim=64, v_head_dim=128,
-         qk_nope_head_dim=128, num_experts_per_tok=8, first_k_dense_replace=3, **UNTIED)),
-) for model in pair)
+REAL = tuple(
+    model
+    for pair in (
+        real("llama-2-7b", "LlamaConfig", **shape(32000, 4096, 11008, 32, 32, 32, **UNTIED)),
+        real("llama-3-8b", "LlamaConfig", **shape(128256, 4096, 14336, 32, 32, 8, **UNTIED)),
+        real("llama-3.2-1b", "LlamaConfig", **shape(128256, 2048, 8192, 16, 32, 8, head_dim=64, **TIED)),
+        real("tinyllama-1.1b", "LlamaConfig", **shape(32000, 2048, 5632, 22, 32, 4, **UNTIED)),
+        real("mistral-7b", "MistralConfig", **shape(32000, 4096, 14336, 32, 32, 8, sliding_window=4096, **UNTIED)),
+        real("qwen2.5-0.5b", "Qwen2Config", **shape(151936, 896, 4864, 24, 14, 2, **TIED)),
+        real("qwen2.5-3b", "Qwen2Config", **shape(151936, 2048, 11008, 36, 16, 2, **TIED)),
+        real("qwen2.5-7b", "Qwen2Config", **shape(152064, 3584, 18944, 28, 28, 4, **UNTIED)),
+        real("qwen3-0.6b", "Qwen3Config", **shape(151936, 1024, 3072, 28, 16, 8, head_dim=128, **TIED)),
+        real("qwen3-8b", "Qwen3Config", **shape(151936, 4096, 12288, 36, 32, 8, head_dim=128, **UNTIED)),
+        real("gemma-2b", "GemmaConfig", **shape(256000, 2048, 16384, 18, 8, 1, head_dim=256)),
+        real("gemma-2-2b", "Gemma2Config", attention=EAGER, **shape(256000, 2304, 9216, 26, 8, 4, head_dim=256)),
+        real("gemma-3-1b", "Gemma3TextConfig", layers=7, **shape(262144, 1152, 6912, 26, 4, 1, head_dim=256)),
+        real("phi-2", "PhiConfig", **shape(51200, 2560, 10240, 32, 32, 32, **UNTIED)),
+        real("phi-3-mini", "Phi3Config", **shape(32064, 3072, 8192, 32, 32, 32, pad_token_id=0, **UNTIED)),
+        real("smollm3-3b", "SmolLM3Config", layers=5, **shape(128256, 2048, 11008, 36, 16, 4, pad_token_id=0, **TIED)),
+        real("granite-3-8b", "GraniteConfig", **shape(49155, 4096, 12800, 40, 32, 8, **TIED)),
+        real("olmo-2-7b", "Olmo2Config", **shape(100352, 4096, 11008, 32, 32, 32, **UNTIED)),
+        real("stablelm-2-1.6b", "StableLmConfig", **shape(100352, 2048, 5632, 24, 32, 32, use_qkv_bias=True, **UNTIED)),
+        real("command-r-35b", "CohereConfig", **shape(256000, 8192, 22528, 40, 64, 64)),
+        real("starcoder2-3b", "Starcoder2Config", **shape(49152, 3072, 12288, 30, 24, 2, sliding_window=None)),
+        real("gpt2", "GPT2Config", n_layer=12),
+        real("gpt-j-6b", "GPTJConfig", n_layer=28),
+        real(
+            "pythia-1.4b",
+            "GPTNeoXConfig",
+            vocab_size=50304,
+            hidden_size=2048,
+            intermediate_size=8192,
+            num_hidden_layers=24,
+            num_attention_heads=16,
+        ),
+        real(
+            "opt-1.3b",
+            "OPTConfig",
+            hidden_size=2048,
+            ffn_dim=8192,
+            num_hidden_layers=24,
+            num_attention_heads=32,
+            word_embed_proj_dim=2048,
+        ),
+        real("bloom-560m", "BloomConfig", attention=EAGER, vocab_size=250880, hidden_size=1024, n_layer=24, n_head=16),
+        real(
+            "falcon-7b",
+            "FalconConfig",
+            vocab_size=65024,
+            hidden_size=4544,
+            num_hidden_layers=32,
+            num_attention_heads=71,
+            multi_query=True,
+            parallel_attn=True,
+            bias=False,
+            new_decoder_architecture=False,
+            alibi=False,
+        ),
+        real(
+            "mixtral-8x7b",
+            "MixtralConfig",
+            **shape(32000, 4096, 14336, 32, 32, 8, num_local_experts=8, num_experts_per_tok=2, **UNTIED),
+        ),
+        real(
+            "qwen1.5-moe-a2.7b",
+            "Qwen2MoeConfig",
+            **shape(
+                151936,
+                2048,
+                5632,
+                24,
+                16,
+                16,
+                moe_intermediate_size=1408,
+                shared_expert_intermediate_size=5632,
+                num_experts=60,
+                num_experts_per_tok=4,
+                **UNTIED,
+            ),
+        ),
+        real(
+            "qwen3-30b-a3b",
+            "Qwen3MoeConfig",
+            **shape(
+                151936,
+                2048,
+                6144,
+                48,
+                32,
+                4,
+                head_dim=128,
+                moe_intermediate_size=768,
+                num_experts=128,
+                num_experts_per_tok=8,
+                **UNTIED,
+            ),
+        ),
+        real(
+            "gpt-oss-20b",
+            "GptOssConfig",
+            attention=EAGER,
+            **shape(201088, 2880, 2880, 24, 64, 8, head_dim=64, num_local_experts=32, num_experts_per_tok=4, **UNTIED),
+        ),
+        real(
+            "deepseek-v2-lite",
+            "DeepseekV2Config",
+            layers=3,
+            **shape(
+                102400,
+                2048,
+                10944,
+                27,
+                16,
+                16,
+                moe_intermediate_size=1408,
+                n_shared_experts=2,
+                n_routed_experts=64,
+                kv_lora_rank=512,
+                q_lora_rank=None,
+                qk_rope_head_dim=64,
+                v_head_dim=128,
+                qk_nope_head_dim=128,
+                num_experts_per_tok=6,
+                first_k_dense_replace=1,
+                **UNTIED,
+            ),
+        ),
+        real(
+            "deepseek-v3",
+            "DeepseekV3Config",
+            layers=4,
+            **shape(
+                129280,
+                7168,
+                18432,
+                61,
+                128,
+                128,
+                moe_intermediate_size=2048,
+                n_shared_experts=1,
+                n_routed_experts=256,
+                kv_lora_rank=512,
+                q_lora_rank=1536,
+                qk_rope_head_dim=64,
+                v_head_dim=128,
+                qk_nope_head_dim=128,
+                num_experts_per_tok=8,
+                first_k_dense_replace=3,
+                **UNTIED,
+            ),
+        ),
+    )
+    for model in pair
+)
 
 SMALL = Model("llama-small@2", "LlamaConfig", shape(1000, 192, 520, 2, 4, 2, **UNTIED), kind="small")
 """For optimizers: matrices above and below 4,096 elements, and sizes that 256 does and does not divide."""

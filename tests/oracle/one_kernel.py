@@ -24,7 +24,13 @@ KERNELS = {
 # Composite on a CUDA build as well: native_functions.yaml gives them no CUDA kernel (their own kernels serve other
 # devices or nested tensors), or they only make views.
 COMPOSITE_ON_CUDA_TOO = {
-    "chunk", "linear", "matmul", "matmul.out", "max_pool2d", "narrow", "value_selecting_reduction_backward",
+    "chunk",
+    "linear",
+    "matmul",
+    "matmul.out",
+    "max_pool2d",
+    "narrow",
+    "value_selecting_reduction_backward",
 }
 
 
@@ -33,7 +39,11 @@ def decomposing() -> list[str]:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     found = []
     for name in torch._C._dispatch_get_all_op_names():
-        if name.startswith("aten::") and has(name, "CompositeImplicitAutograd") and (has(name, "CPU") or has(name, "Autograd")):
+        if (
+            name.startswith("aten::")
+            and has(name, "CompositeImplicitAutograd")
+            and (has(name, "CPU") or has(name, "Autograd"))
+        ):
             found.append(name.removeprefix("aten::"))
     return sorted(found)
 
@@ -42,8 +52,10 @@ def register() -> torch.library.Library:
     """Give the pretended GPU its one-kernel forms. Keep what is returned, or they go again."""
     unknown = [name for name in decomposing() if name not in KERNELS and name not in COMPOSITE_ON_CUDA_TOO]
     if unknown:
-        raise RuntimeError(f"torch {torch.__version__} decomposes {unknown} only because this build has no CUDA: "
-                           "add each to KERNELS, or to COMPOSITE_ON_CUDA_TOO after reading native_functions.yaml")
+        raise RuntimeError(
+            f"torch {torch.__version__} decomposes {unknown} only because this build has no CUDA: "
+            "add each to KERNELS, or to COMPOSITE_ON_CUDA_TOO after reading native_functions.yaml"
+        )
     library = torch.library.Library("aten", "IMPL")
     for name, kernel in KERNELS.items():
         library.impl(name, kernel, "CUDA")

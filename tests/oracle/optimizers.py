@@ -45,8 +45,13 @@ def build(case: dict[str, Any], model: torch.nn.Module) -> Any:
         return getattr(importlib.import_module(module), name)(parameters, **case["args"])
     low_rank = case["optim"].startswith(LOW_RANK)
     arguments = transformers.TrainingArguments(
-        output_dir=tempfile.mkdtemp(), optim=case["optim"], optim_args=case.get("optim_args"), report_to="none", use_cpu=True,
-        optim_target_modules=TARGETS if low_rank else None)
+        output_dir=tempfile.mkdtemp(),
+        optim=case["optim"],
+        optim_args=case.get("optim_args"),
+        report_to="none",
+        use_cpu=True,
+        optim_target_modules=TARGETS if low_rank else None,
+    )
     trainer = transformers.Trainer(model=model, args=arguments, train_dataset=[{"input_ids": [1, 2], "labels": [1, 2]}])
     trainer.create_optimizer()
     return trainer.optimizer
@@ -92,7 +97,9 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
     bitsandbytes.optim.GlobalOptimManager._instance = None  # it remembers parameters by id across optimizers
     torch.manual_seed(0)
     row = MODELS[case["model"]]
-    model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, row.config)(**row.given), dtype=DTYPES[case["dtype"]])
+    model = transformers.AutoModelForCausalLM.from_config(
+        getattr(transformers, row.config)(**row.given), dtype=DTYPES[case["dtype"]]
+    )
     model.config.use_cache = False
     model.train()
     optimizer = build(case, model)
@@ -101,7 +108,7 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
     ids = torch.randint(0, 1000, (2, 8))
     in_backward = type(optimizer).__name__ in ("Lomo", "AdaLomo", "LayerWiseDummyOptimizer")
     temporary = None
-    for step in range(2):
+    for _ in range(2):
         loss = model(input_ids=ids, labels=ids).loss
         if hasattr(optimizer, "fused_backward"):
             optimizer.fused_backward(loss, 1e-3)
@@ -128,6 +135,14 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
     for name, key, tensor in states(optimizer, model):
         shared = id(tensor) in counted
         counted[id(tensor)] = tensor.numel() * tensor.element_size()
-        kept.setdefault(name, {})[key] = [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)] + ["shared"] * shared
-    return {"class": f"{type(optimizer).__module__}.{type(optimizer).__name__}", "parameters": sum(p.numel() for p in model.parameters()),
-            "state_bytes": sum(counted.values()), "states": kept, "step_temporary_bytes": temporary, "gradients_after_backward": alive}
+        kept.setdefault(name, {})[key] = [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)] + [
+            "shared"
+        ] * shared
+    return {
+        "class": f"{type(optimizer).__module__}.{type(optimizer).__name__}",
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "state_bytes": sum(counted.values()),
+        "states": kept,
+        "step_temporary_bytes": temporary,
+        "gradients_after_backward": alive,
+    }

@@ -6,10 +6,14 @@ ORACLE_SHIM   := $(ORACLE)/build/fakecuda.so
 PYTHON        ?= python3.11
 
 # torch first and alone, so that no other package pulls a CUDA build of it
-$(ORACLE_VENV)/.installed: $(ORACLE)/requirements-torch.txt $(ORACLE)/requirements.txt
+$(ORACLE_VENV)/.installed: $(wildcard $(ORACLE)/requirements*.txt)
 	test -x $(ORACLE_PYTHON) || $(PYTHON) -m venv $(ORACLE_VENV)
 	$(ORACLE_PYTHON) -m pip install -q -r $(ORACLE)/requirements-torch.txt
 	$(ORACLE_PYTHON) -m pip install -q -r $(ORACLE)/requirements.txt
+	for release in 4.44 4.57; do \
+		$(ORACLE_PYTHON) -m pip install -q --upgrade --target $(ORACLE_VENV)/frameworks/$$release \
+			-r $(ORACLE)/requirements-$$release.txt || exit 1; \
+	done
 	touch $@
 
 $(ORACLE_SHIM): $(ORACLE)/fakecuda.cpp $(ORACLE_VENV)/.installed

@@ -16,8 +16,21 @@ from models import MODELS  # noqa: E402
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: E402
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES  # noqa: E402, F401
 
-NOISE = ("transformers_version", "_name_or_path", "id2label", "label2id", "architectures", "chunk_size_feed_forward", "dtype",
-         "output_hidden_states", "output_attentions", "return_dict", "problem_type", "is_encoder_decoder", "_attn_implementation")
+NOISE = (
+    "transformers_version",
+    "_name_or_path",
+    "id2label",
+    "label2id",
+    "architectures",
+    "chunk_size_feed_forward",
+    "dtype",
+    "output_hidden_states",
+    "output_attentions",
+    "return_dict",
+    "problem_type",
+    "is_encoder_decoder",
+    "_attn_implementation",
+)
 
 
 def without_noise(config: Any) -> Any:
@@ -44,8 +57,10 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
     own = {id(p) for p in embedding.parameters()}
     return {
-        "config": without_noise(config.to_dict()), "class": type(model).__name__,
-        "total": sum(p.numel() for p in model.parameters()), "tensors": sum(1 for _ in model.parameters()),
+        "config": without_noise(config.to_dict()),
+        "class": type(model).__name__,
+        "total": sum(p.numel() for p in model.parameters()),
+        "tensors": sum(1 for _ in model.parameters()),
         "embedding": sum(p.numel() for p in embedding.parameters()),
         "head": sum(p.numel() for p in head.parameters()) if head is not None else 0,
         "tied": head is not None and any(id(p) in own for p in head.parameters()),

@@ -11,8 +11,8 @@ from typing import Any
 
 import bitsandbytes as bnb
 import torch
-import torch.nn.functional as F
 from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.nn import functional
 
 torch._C._cuda_getCurrentRawStream = lambda device: 0  # asked for when the module below is imported
 from bitsandbytes.backends.cuda import ops as cuda  # noqa: E402
@@ -48,18 +48,34 @@ def quantise(model: torch.nn.Module, quantization: dict[str, Any], compute: torc
 def four_bit(linear: torch.nn.Linear, quantization: dict[str, Any], compute: torch.dtype) -> torch.nn.Module:
     weight, device = linear.weight, linear.weight.device
     blocks = -(-weight.numel() // BLOCK)
-    state = {"shape": weight.shape, "blocksize": BLOCK, "quant_type": quantization["format"], "dtype": weight.dtype,
-             "code": torch.empty(16, device=device)}
+    state = {
+        "shape": weight.shape,
+        "blocksize": BLOCK,
+        "quant_type": quantization["format"],
+        "dtype": weight.dtype,
+        "code": torch.empty(16, device=device),
+    }
     if quantization["double_quant"]:
-        nested = bnb.functional.QuantState(absmax=torch.empty(-(-blocks // NESTED_BLOCK), device=device), blocksize=NESTED_BLOCK,
-                                           code=torch.empty(256, device=device), dtype=torch.float32)
-        state |= {"absmax": torch.empty(blocks, dtype=torch.uint8, device=device), "offset": torch.empty((), device=device),
-                  "state2": nested}
+        nested = bnb.functional.QuantState(
+            absmax=torch.empty(-(-blocks // NESTED_BLOCK), device=device),
+            blocksize=NESTED_BLOCK,
+            code=torch.empty(256, device=device),
+            dtype=torch.float32,
+        )
+        state |= {
+            "absmax": torch.empty(blocks, dtype=torch.uint8, device=device),
+            "offset": torch.empty((), device=device),
+            "state2": nested,
+        }
     else:
         state |= {"absmax": torch.empty(blocks, device=device)}
-    with unset_fake_temporarily():  # its own parameter class takes no fake tensor; the real one of 1 x 1 is put away again
+    with (
+        unset_fake_temporarily()
+    ):  # its own parameter class takes no fake tensor; the real one of 1 x 1 is put away again
         new = bnb.nn.Linear4bit(1, 1, bias=False, compute_dtype=compute, quant_type=quantization["format"])
-    packed = torch.nn.Parameter(torch.empty((weight.numel() + 1) // 2, 1, dtype=torch.uint8, device=device), requires_grad=False)
+    packed = torch.nn.Parameter(
+        torch.empty((weight.numel() + 1) // 2, 1, dtype=torch.uint8, device=device), requires_grad=False
+    )
     packed.quant_state = bnb.functional.QuantState(**state)
     packed.compress_statistics, packed.quant_type = quantization["double_quant"], quantization["format"]
     return dressed(new, linear, packed)
@@ -68,7 +84,9 @@ def four_bit(linear: torch.nn.Linear, quantization: dict[str, Any], compute: tor
 def int8(linear: torch.nn.Linear) -> torch.nn.Module:
     with unset_fake_temporarily():
         new = bnb.nn.Linear8bitLt(1, 1, bias=False, has_fp16_weights=False, threshold=6.0)
-    codes = torch.nn.Parameter(torch.empty(linear.weight.shape, dtype=torch.int8, device=linear.weight.device), requires_grad=False)
+    codes = torch.nn.Parameter(
+        torch.empty(linear.weight.shape, dtype=torch.int8, device=linear.weight.device), requires_grad=False
+    )
     codes.CB = None
     new.state.CB, new.state.SCB = codes.data, torch.empty(linear.weight.shape[0], device=linear.weight.device)
     return dressed(new, linear, codes)
@@ -95,16 +113,22 @@ def state_tensors(model: torch.nn.Module) -> list[torch.Tensor]:
     return found
 
 
-def gemm_4bit(A, B, shape, absmax, blocksize, quant_type, bias=None, absmax_8bit=None, absmax_code=None, absmax_offset=None):
+def gemm_4bit(
+    A, B, shape, absmax, blocksize, quant_type, bias=None, absmax_8bit=None, absmax_code=None, absmax_offset=None
+):
     """backends/cuda/ops.py: above FUSED_UP_TO tokens scales and weight are unpacked and F.linear is called; below, one kernel."""
     tokens = A.numel() // A.shape[-1]
-    if tokens <= FUSED_UP_TO and shape[1] % blocksize == 0 and cuda._gemm_4bit_use_custom_cuda(0, A.dtype, tokens, shape[0], shape[1]):
+    if (
+        tokens <= FUSED_UP_TO
+        and shape[1] % blocksize == 0
+        and cuda._gemm_4bit_use_custom_cuda(0, A.dtype, tokens, shape[0], shape[1])
+    ):
         return A.new_empty(*A.shape[:-1], shape[0])
     if absmax_8bit is not None:
         unpacked = torch.empty_like(absmax_8bit, dtype=torch.float32)
-        absmax = unpacked + absmax_offset
+        absmax = unpacked + absmax_offset  # noqa: F841  (alive beside the weight)
     weight = torch.empty(shape, dtype=A.dtype, device=A.device)
-    return F.linear(A, weight, bias)
+    return functional.linear(A, weight, bias)
 
 
 def int8_vectorwise_quant(A, threshold=0.0):
@@ -134,6 +158,9 @@ def int8_mixed_scaled_mm(A, CA, CB, SCA, SCB, outlier_cols=None, bias=None):
     return int8_scaled_mm(CA, CB, SCA, SCB, bias=bias, dtype=A.dtype), none
 
 
-PARTS = {torch.ops.bitsandbytes.gemm_4bit.default: gemm_4bit, torch.ops.bitsandbytes.int8_vectorwise_quant.default: int8_vectorwise_quant,
-         torch.ops.bitsandbytes.int8_scaled_mm.default: int8_scaled_mm,
-         torch.ops.bitsandbytes.int8_mixed_scaled_mm.default: int8_mixed_scaled_mm}
+PARTS = {
+    torch.ops.bitsandbytes.gemm_4bit.default: gemm_4bit,
+    torch.ops.bitsandbytes.int8_vectorwise_quant.default: int8_vectorwise_quant,
+    torch.ops.bitsandbytes.int8_scaled_mm.default: int8_scaled_mm,
+    torch.ops.bitsandbytes.int8_mixed_scaled_mm.default: int8_mixed_scaled_mm,
+}

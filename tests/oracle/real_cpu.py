@@ -68,7 +68,8 @@ def train(case: dict[str, Any], mark: Mark) -> None:
     torch.manual_seed(0)
     config = getattr(transformers, row.config)(**row.given)
     model = transformers.AutoModelForCausalLM.from_config(
-        config, attn_implementation=plan["attention"], dtype=DTYPES[plan["precision"]])
+        config, attn_implementation=plan["attention"], dtype=DTYPES[plan["precision"]]
+    )
     model.train()
     model.config.use_cache = False
     if "lora" in plan:
@@ -77,13 +78,22 @@ def train(case: dict[str, Any], mark: Mark) -> None:
         model = adapters.wrap(model, plan)
     if plan["gradient_checkpointing"] == "full":
         # The state of the random generator would lie in host memory beside a GPU; here it would be counted.
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False, "preserve_rng_state": False})
+        model.gradient_checkpointing_enable(
+            gradient_checkpointing_kwargs={"use_reentrant": False, "preserve_rng_state": False}
+        )
         if "lora" in plan:
             model.enable_input_require_grads()
     ids = torch.zeros(plan["micro_batch_size"], plan["seq_len"], dtype=torch.long)
-    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4,
-                                  **{"adamw_torch_fused": {"fused": True}, "adamw_torch": {"foreach": True}}[plan["optimizer"]])
-    autocast = torch.autocast("cpu", torch.bfloat16) if "auto" in plan["precision"] or "mixed" in plan["precision"] else contextlib.nullcontext()
+    optimizer = torch.optim.AdamW(
+        [p for p in model.parameters() if p.requires_grad],
+        lr=1e-4,
+        **{"adamw_torch_fused": {"fused": True}, "adamw_torch": {"foreach": True}}[plan["optimizer"]],
+    )
+    autocast = (
+        torch.autocast("cpu", torch.bfloat16)
+        if "auto" in plan["precision"] or "mixed" in plan["precision"]
+        else contextlib.nullcontext()
+    )
     mark("load")
     for step in ("first", "second"):
         with autocast:
@@ -153,5 +163,11 @@ def fake(case: dict[str, Any]) -> dict[str, list[int]]:
 def measure(case: dict[str, Any]) -> dict[str, Any]:
     """Both, and where they differ."""
     seen, counted = real(case), fake(case)
-    return {"counted": counted, "real_less_counted": {phase: [a - b for a, b in zip(seen[phase], counted[phase])]
-                                                      for phase in seen if seen[phase] != counted[phase]}}
+    return {
+        "counted": counted,
+        "real_less_counted": {
+            phase: [a - b for a, b in zip(seen[phase], counted[phase], strict=True)]
+            for phase in seen
+            if seen[phase] != counted[phase]
+        },
+    }

@@ -59,7 +59,9 @@ def shard(model: torch.nn.Module, case: dict[str, Any], mesh: Any) -> torch.nn.M
         return fsdp1(model, case)
     policy = MixedPrecisionPolicy()
     if case["plan"]["precision"] == "bf16-mixed":
-        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16, output_dtype=torch.bfloat16)
+        policy = MixedPrecisionPolicy(
+            param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16, output_dtype=torch.bfloat16
+        )
     options = {"mesh": mesh, "mp_policy": policy, "reshard_after_forward": case.get("reshard_after_forward", True)}
     for block in model.base_model.layers:
         fully_shard(block, **options)
@@ -93,9 +95,16 @@ def fsdp1(model: torch.nn.Module, case: dict[str, Any]) -> torch.nn.Module:
 
     half = torch.bfloat16 if case["plan"]["precision"] == "bf16-mixed" else None
     return FullyShardedDataParallel(
-        model, auto_wrap_policy=ModuleWrapPolicy({type(model.base_model.layers[0])}), use_orig_params=True, device_id=0,
-        mixed_precision=MixedPrecision(half, half, half) if half else None, limit_all_gathers=True,
-        sharding_strategy=ShardingStrategy.FULL_SHARD if case.get("reshard_after_forward", True) else ShardingStrategy.SHARD_GRAD_OP)
+        model,
+        auto_wrap_policy=ModuleWrapPolicy({type(model.base_model.layers[0])}),
+        use_orig_params=True,
+        device_id=0,
+        mixed_precision=MixedPrecision(half, half, half) if half else None,
+        limit_all_gathers=True,
+        sharding_strategy=ShardingStrategy.FULL_SHARD
+        if case.get("reshard_after_forward", True)
+        else ShardingStrategy.SHARD_GRAD_OP,
+    )
 
 
 class ShardedStep(train_step.Step):
@@ -121,8 +130,10 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
         mesh = init_device_mesh("cuda", (ranks,))
         with FakeTensorMode(allow_non_fake_inputs=True):
             model = train_step.build_model(case["model"], case["plan"])
-            whole = {"parameters": sum(p.numel() for p in model.parameters()),
-                     "trainable": sum(p.numel() for p in model.parameters() if p.requires_grad)}
+            whole = {
+                "parameters": sum(p.numel() for p in model.parameters()),
+                "trainable": sum(p.numel() for p in model.parameters() if p.requires_grad),
+            }
             available, torch.cuda.is_available = torch.cuda.is_available, lambda: True
             try:
                 measured = ShardedStep(shard(model, case, mesh), case["plan"]).run()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import json
 import weakref
 from typing import Any
@@ -15,19 +16,36 @@ from typing import Any
 import fake_gpu  # noqa: F401  (before torch)
 import torch
 import transformers
-import transformers.masking_utils
 from live_bytes import LiveBytes
 from models import MODELS
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
 
-# Whether a batch is packed is asked of the numbers, which a fake tensor has none of; it then builds a mask, always.
-transformers.masking_utils.find_packed_sequence_indices = lambda position_ids: None
+try:
+    import transformers.masking_utils
+except ImportError:  # before 4.53
+    pass
+else:
+    # Whether a batch is packed is asked of the numbers, which a fake tensor has none of; it then builds a mask, always.
+    transformers.masking_utils.find_packed_sequence_indices = lambda position_ids: None
+
+DTYPE = "dtype" if transformers.__version__ >= "5" else "torch_dtype"
 
 DEVICE = "cuda"
-WEIGHTS = {"fp32": torch.float32, "bf16": torch.bfloat16, "bf16-autocast": torch.bfloat16, "bf16-mixed": torch.float32,
-           "fp16-mixed": torch.float32, "fp16-autocast": torch.float16}
-AUTOCAST = {"bf16-autocast": torch.bfloat16, "bf16-mixed": torch.bfloat16, "fp16-mixed": torch.float16, "fp16-autocast": torch.float16}
+WEIGHTS = {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "bf16-autocast": torch.bfloat16,
+    "bf16-mixed": torch.float32,
+    "fp16-mixed": torch.float32,
+    "fp16-autocast": torch.float16,
+}
+AUTOCAST = {
+    "bf16-autocast": torch.bfloat16,
+    "bf16-mixed": torch.bfloat16,
+    "fp16-mixed": torch.float16,
+    "fp16-autocast": torch.float16,
+}
 SCALED = ("fp16-mixed", "fp16-autocast")
 PHASES = ("forward", "loss forward", "loss backward", "backward", "end of backward", "optimizer step")
 OPTIMIZERS = {
@@ -35,14 +53,30 @@ OPTIMIZERS = {
     "adamw_torch": lambda parameters: torch.optim.AdamW(parameters, lr=1e-4, foreach=True),
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=1e-4, foreach=True),
 }
-NOISE = ("transformers_version", "_name_or_path", "id2label", "label2id", "architectures", "chunk_size_feed_forward", "dtype",
-         "output_hidden_states", "output_attentions", "return_dict", "problem_type", "is_encoder_decoder", "_attn_implementation")
+NOISE = (
+    "transformers_version",
+    "_name_or_path",
+    "id2label",
+    "label2id",
+    "architectures",
+    "chunk_size_feed_forward",
+    "dtype",
+    "output_hidden_states",
+    "output_attentions",
+    "return_dict",
+    "problem_type",
+    "is_encoder_decoder",
+    "_attn_implementation",
+)
 
 
 def config_json(config: transformers.PretrainedConfig) -> dict[str, Any]:
     """A config as config.json holds it, every default written out, without what says nothing about the model."""
-    return {key: value for key, value in json.loads(config.to_json_string(use_diff=False)).items()
-            if value is not None and key not in NOISE}
+    return {
+        key: value
+        for key, value in json.loads(config.to_json_string(use_diff=False)).items()
+        if value is not None and key not in NOISE
+    }
 
 
 def build_config(name: str) -> transformers.PretrainedConfig:
@@ -54,7 +88,8 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     """The model on the pretended GPU, ready to train by `plan`."""
     with torch.device(DEVICE):
         model = transformers.AutoModelForCausalLM.from_config(
-            build_config(name), attn_implementation=plan["attention"], dtype=WEIGHTS[plan["precision"]])
+            build_config(name), attn_implementation=plan["attention"], **{DTYPE: WEIGHTS[plan["precision"]]}
+        )
     model.tie_weights()
     model.train()
     model.config.use_cache = False
@@ -93,13 +128,21 @@ class Saved:
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
         key = storage._cdata
-        if tensor.device.type == DEVICE and key not in self.own and (key not in self.storages or self.storages[key][0]() is None):
+        if (
+            tensor.device.type == DEVICE
+            and key not in self.own
+            and (key not in self.storages or self.storages[key][0]() is None)
+        ):
             self.storages[key] = (weakref.ref(storage), self.modules[-1] if self.modules else "", tensor.dtype)
         return tensor
 
     def alive(self) -> list[tuple[str, torch.dtype, int]]:
         """(module, dtype, bytes) of each storage that was saved and is still held."""
-        return [(module, dtype, storage.nbytes()) for held, module, dtype in self.storages.values() if (storage := held()) is not None]
+        return [
+            (module, dtype, storage.nbytes())
+            for held, module, dtype in self.storages.values()
+            if (storage := held()) is not None
+        ]
 
     def record(self) -> dict[str, Any]:
         """Bytes in all, outside the blocks, and by block (equal neighbours folded: [bytes, blocks])."""
@@ -121,7 +164,7 @@ class Saved:
 
 def block_of(module: str) -> int | None:
     """Number of the block that a module's dotted name lies in."""
-    for before, part in zip(module.split("."), module.split(".")[1:]):
+    for before, part in itertools.pairwise(module.split(".")):
         if part.isdigit() and before in ("layers", "h", "blocks"):
             return int(part)
     return None
@@ -154,6 +197,7 @@ class Step:
         def enter(phase):
             def at(*_):
                 live.phase = phase
+
             return at
 
         def embedded(module, given, out):
@@ -196,8 +240,12 @@ class Step:
             buffers = live.live - parameters
             for tensor in self.kept:
                 live.count(tensor)
-            measured = {"parameters": sum(p.numel() for p in self.model.parameters()), "trainable": sum(p.numel() for p in self.trained),
-                        "parameter_bytes": parameters, "buffer_bytes": buffers}
+            measured = {
+                "parameters": sum(p.numel() for p in self.model.parameters()),
+                "trainable": sum(p.numel() for p in self.trained),
+                "parameter_bytes": parameters,
+                "buffer_bytes": buffers,
+            }
             if self.kept:
                 measured["quantization_state_bytes"] = live.live - parameters - buffers
             model_bytes = live.live
