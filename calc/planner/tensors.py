@@ -51,6 +51,11 @@ KEEPERS: Table[Keeper] = Table(
     Keeper("silu product", "One kernel computes activation and product again from both factors."),
     Keeper("gelu product", "One kernel computes activation and product again from both factors."),
     Keeper("gelu_pytorch_tanh product", "One kernel computes activation and product again from both factors."),
+    Keeper("expm1", "The slope follows from the result."),
+    Keeper("logsumexp", "The slope is the softmax of its input, computed from input and result."),
+    Keeper("minimum", "The gradient goes to the smaller one."),
+    Keeper("where", "The gradient goes to the side that was chosen."),
+    Keeper("masked_fill", "What was filled in passes no gradient on."),
     Keeper("clamp", "Only what lay between the bounds passes a gradient on."),
     Keeper("rms_norm", "The norm is computed again from its input and the reciprocal root of each row."),
     Keeper("native_layer_norm", "The norm is computed again from its input, mean and reciprocal deviation."),
@@ -107,6 +112,8 @@ class Kept:
     count: int
     """How many the model has."""
     in_blocks: bool
+    weight_copy: bool
+    """It is autocast's 16-bit copy of a weight, kept because the input's gradient is a product with it."""
     removed_by: tuple[Lever, ...]
     """Single changes of the plan with which no such tensor is kept."""
 
@@ -138,9 +145,9 @@ def kept_tensors(scenario: Scenario, *, config: Mapping[str, Any] | None = None)
     ran = _run(scenario, config)
     before = _bytes(ran)
     tried = [(lever, set(map(_key, after.saved)), _bytes(after)) for lever, after in _tried(scenario, config)]
-    counted: dict[tuple[Key, tuple[tuple[str, str], ...]], list[int]] = {}
+    counted: dict[tuple[Key, tuple[tuple[str, str], ...], bool], list[int]] = {}
     for saved in ran.saved:
-        count = counted.setdefault((_key(saved), saved.keepers), [saved.size, 0])
+        count = counted.setdefault((_key(saved), saved.keepers, saved.weight_copy), [saved.size, 0])
         count[1] += _times(ran, saved)
     rows = tuple(
         Kept(
@@ -152,11 +159,12 @@ def kept_tensors(scenario: Scenario, *, config: Mapping[str, Any] | None = None)
             each=Bytes(size),
             count=count,
             in_blocks=key[0],
+            weight_copy=copied,
             removed_by=tuple(
                 lever for lever, keys, after in tried if key not in keys and _less(key, keepers, before, after)
             ),
         )
-        for (key, keepers), (size, count) in counted.items()
+        for (key, keepers, copied), (size, count) in counted.items()
     )
     inputs = ran.live.kinds[INPUTS]
     total = Bytes(ran.live.total + inputs)

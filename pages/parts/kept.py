@@ -41,13 +41,13 @@ def kept(here: Here) -> None:
 
 
 def _row(row: Kept, tokens: int) -> list[str]:
-    why = dict.fromkeys(
-        t(f"keeper.{keeper.id}") if keeper.id in KEEPERS else t("keeper.", op=keeper.id) for keeper in row.keepers
-    )
+    why = dict.fromkeys(_reason(row, keeper.id) for keeper in row.keepers)
     keepers = ", ".join(f"`{keeper.id}`" for keeper in row.keepers)
-    names = ", ".join(f"`{weight.rpartition('.')[2]}`" for weight in row.weights)
+    names = ", ".join(f"`{_short(weight)}`" for weight in row.weights)
     return [
-        t("kept.input", names=names) if names else t("kept.result", op=f"`{row.made_by}`", keepers=keepers),
+        t("kept.copy" if row.weight_copy else "kept.input", names=names)
+        if names
+        else t("kept.result", op=f"`{row.made_by}`", keepers=keepers),
         " × ".join(f"{size:,}" for size in row.shape),
         DTYPES[row.dtype].id,
         f"{row.count:,}",
@@ -56,6 +56,18 @@ def _row(row: Kept, tokens: int) -> list[str]:
         " ".join(why),
         ", ".join(t(f"lever.{lever.id}") for lever in row.removed_by),
     ]
+
+
+def _reason(row: Kept, op: str) -> str:
+    if row.weight_copy:
+        return t("keeper.copy")
+    return t(f"keeper.{op}") if op in KEEPERS else t("keeper.", op=op)
+
+
+def _short(weight: str) -> str:
+    """A layer's own name; an adapter's with the layer that it stands beside."""
+    *_, layer, name = f".{weight}".split(".")
+    return f"{layer}.{name}" if name.startswith("lora_") else name
 
 
 def _per_token(total: Bytes, tokens: int) -> str:

@@ -24,6 +24,11 @@ KO = {
     "silu product": "커널 하나가 두 인수에서 활성화와 곱을 다시 계산합니다.",
     "gelu product": "커널 하나가 두 인수에서 활성화와 곱을 다시 계산합니다.",
     "gelu_pytorch_tanh product": "커널 하나가 두 인수에서 활성화와 곱을 다시 계산합니다.",
+    "expm1": "기울기가 결과에서 나옵니다.",
+    "logsumexp": "기울기는 입력의 소프트맥스이며 입력과 결과에서 계산합니다.",
+    "minimum": "그래디언트가 더 작은 쪽으로 갑니다.",
+    "where": "그래디언트가 고른 쪽으로 갑니다.",
+    "masked_fill": "채워 넣은 곳은 그래디언트를 넘기지 않습니다.",
     "clamp": "경계 안에 있던 것만 그래디언트를 넘깁니다.",
     "rms_norm": "입력과 행마다의 제곱근 역수에서 정규화를 다시 계산합니다.",
     "native_layer_norm": "입력, 평균, 표준편차 역수에서 정규화를 다시 계산합니다.",
@@ -49,6 +54,10 @@ KO = {
 
 TEXTS = {
     **{f"keeper.{row.id}": Text(row.reason, KO[row.id]) for row in KEEPERS.values()},
+    "keeper.copy": Text(
+        "The input's gradient is a product with the weight, as autocast lowered it.",
+        "입력의 그래디언트는 autocast가 낮춘 가중치와의 곱입니다.",
+    ),
     "keeper.": Text("The derivative of {op} needs it.", "{op}의 미분에 필요합니다."),
     "batch.title": Text(
         "On {gpu} this plan takes {batch} sequences of {length} tokens, or {longest} tokens in micro-batches of {now}.",
@@ -119,6 +128,7 @@ TEXTS = {
     "kept.total": Text("Together", "합계"),
     "kept.why": Text("Why it is kept", "보관하는 이유"),
     "kept.removed": Text("Removed by", "없애는 설정"),
+    "kept.copy": Text("16-bit copy of {names}", "{names}의 16비트 사본"),
     "kept.input": Text("Input of {names}", "{names}의 입력"),
     "kept.result": Text("Result of {op}, kept by {keepers}", "{op}의 결과, {keepers}이(가) 보관"),
     "kept.rest": Text("Inputs of checkpointed blocks, and what the model's frame holds", "체크포인트된 블록의 입력과 모델 프레임이 잡고 있는 것"),
