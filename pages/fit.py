@@ -9,7 +9,7 @@ from pages.parts import charts, levers
 from pages.parts.frame import framed
 from pages.parts.ledger import ledger
 from pages.parts.state import t
-from pages.parts.verdict import headline, operation, problems
+from pages.parts.verdict import between, headline, operation, problems
 
 here = framed()
 headline(here)
@@ -23,7 +23,7 @@ with st.grid(4, min_column_width=150):
     st.metric(
         t("fit.device"),
         str(peak.device.expected),
-        t("fit.span", low=peak.device.low, high=peak.device.high),
+        between(peak.device),
         help=t("fit.device.help"),
         delta_color="off",
         delta_arrow="off",

@@ -83,9 +83,9 @@ def test_a_widget_changes_the_scenario_and_the_answer():
     """One control, one field: the answer is that of the changed scenario."""
     app = opened(link.params(OPENING))
 
-    app.get_by_key("batch_exact").set_value(3).run()
+    app.get_by_key("optim").set_value("adafactor").run()
 
-    changed = OPENING.model_copy(update={"plan": OPENING.plan.model_copy(update={"micro_batch_size": 3})})
+    changed = OPENING.model_copy(update={"plan": OPENING.plan.model_copy(update={"optimizer": "adafactor"})})
     assert str(estimate(changed).peak.allocated) in [metric.value for metric in app.metric]
 
 

@@ -12,8 +12,9 @@ from calc.catalog.gpus import GPUS
 from calc.catalog.optimizers import OPTIMIZERS
 from pages.parts import models, state, texts
 from pages.parts.state import t
+from pages.parts.stops import stops
 
-# Stops of the sliders; a value between them has its place beside the slider, and a stop of its own while it is chosen.
+# Stops of the sliders; any other value has its place in the box beside them.
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 LENGTHS = (128, 256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 65536, 131072)
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -32,9 +33,9 @@ def draw() -> None:
     _segments("plan.method", ["full", "lora", "qlora"])
     method = state.kept("plan.method")
     if method != "full":
-        _stops("plan.lora.rank", RANKS)
-    _stops("plan.micro_batch_size", BATCHES)
-    _stops("plan.seq_len", LENGTHS)
+        stops("plan.lora.rank", RANKS)
+    stops("plan.micro_batch_size", BATCHES)
+    stops("plan.seq_len", LENGTHS)
     _choice("plan.precision", _words(kinds.Precision), _labels("precision", kinds.Precision))
     flags = t(f"flags.{state.kept('plan.precision')}")
     st.markdown(f":small[{flags}]")
@@ -139,21 +140,6 @@ def _bounds(path: str) -> dict[str, Any]:
 def _number(path: str, *, step: float = 1, **shown: str) -> None:
     number = type(state.kept(path))
     st.number_input(**_about(path) | shown, step=number(step), **_bounds(path), **state.bound(path))
-
-
-def _stops(path: str, stops: tuple[int, ...]) -> None:
-    """A slider to feel the effect, and a box beside it for the exact number."""
-    slider, box = st.columns([2.7, 1], vertical_alignment="bottom", wrap=False, gap="small")
-    value = state.kept(path)
-    with slider:
-        st.select_slider(
-            **_about(path), options=sorted({*stops, value}), format_func=lambda stop: f"{stop:,}", **state.bound(path)
-        )
-    with box:
-        about = t("exact", label=texts.label(path, state.language()))
-        st.number_input(
-            about, step=1, label_visibility="collapsed", **_bounds(path), **state.bound(path, twin="_exact")
-        )
 
 
 def _names(path: str, options: list[str], *, required: bool = False) -> None:

@@ -80,11 +80,14 @@ def main() -> None:
     else:
         right = st.container()
     now = here()
-    visit.remember(now)
+    if not state.passing():
+        visit.remember(now)
     with top:
         _bar(entry, pages, now)
-    with st.bottom:
+    with st.bottom, st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         bottom(now)
+        if not state.on_phone():
+            _offers(pages, now)
     state.publish()
     with right:
         _notes()
@@ -96,7 +99,7 @@ def main() -> None:
 
 
 def _bar(entry: Entry, pages: dict[str, st.Page], now: Here) -> None:
-    """Name, pages, and what every page offers. A page's link carries the scenario, also into a new tab."""
+    """Name and pages. A page's link carries the scenario, also into a new tab."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
             st.html(f'<img src="{_data_url(LOGO)}" width="28" height="28" alt="{t("tagline")}">', width=28)
@@ -106,11 +109,17 @@ def _bar(entry: Entry, pages: dict[str, st.Page], now: Here) -> None:
                     name = f"**{t(f'nav.{other.id}')}**" if other is entry else t(f"nav.{other.id}")
                     sign = other.sign if state.on_phone() else ""
                     st.page_link(pages[other.id], label=name, icon=sign, query_params=state.query())
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
-            tools([path.url_path for path in pages.values()])
-            visit.menu(now)
-            downloads(now)
-            st.button(t("language.other"), key="language", on_click=state.other_language)
+        if state.on_phone():
+            _offers(pages, now)
+
+
+def _offers(pages: dict[str, st.Page], now: Here) -> None:
+    """What every page offers: beside the verdict that stays in view, on a phone beside the pages."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
+        tools([path.url_path for path in pages.values()])
+        visit.menu(now)
+        downloads(now)
+        st.button(t("language.other"), key="language", on_click=state.other_language)
 
 
 @cache

@@ -25,7 +25,7 @@ METHODS = {"full": FullFineTuning, "lora": Lora, "qlora": QLora}
 
 # Names in the session. Widgets are keyed by the link's own keys, so these begin with an underscore.
 _KEPT, _TOUCHED, _WRITTEN, _PAGE, _NOTES, _LANGUAGE = "_kept", "_touched", "_written", "_page", "_notes", "lang"
-_BESIDE, _LINKED = "_beside", "_linked"
+_BESIDE, _LINKED, _LIVE = "_beside", "_linked", "_live"
 
 BESIDE: tuple[str, ...] = (*SCHEDULE_KEYS, "pins")
 """Keys of the link that are no part of the scenario: the page that they belong to reads and writes them."""
@@ -78,10 +78,19 @@ def keep(path: str, value: Any) -> None:
     st.session_state[_KEPT] = st.session_state[_KEPT] | {path: value}
 
 
-def put(path: str, value: Any) -> None:
-    """Change one field. For callbacks of widgets that are not bound."""
+def put(path: str, value: Any, *, live: bool = False) -> None:
+    """Change one field. For callbacks of widgets that are not bound.
+
+    `live` is a value on the way to the one that is meant, as a slider passes it: the address waits for that one.
+    """
     keep(path, value)
     st.session_state[_TOUCHED] = True
+    st.session_state[_LIVE] = live
+
+
+def passing() -> bool:
+    """Whether this run is about a value on the way to the one that is meant."""
+    return bool(st.session_state.get(_LIVE))
 
 
 def kept(path: str) -> Any:
@@ -89,9 +98,9 @@ def kept(path: str) -> Any:
     return st.session_state[_KEPT][path]
 
 
-def bound(path: str, *, twin: str = "") -> dict[str, Any]:
-    """The key and callback that tie a widget to a field. Two widgets may show one field: the second is its twin."""
-    key = f"{link.PATHS[path]}{twin}"
+def bound(path: str) -> dict[str, Any]:
+    """The key and callback that tie a widget to a field."""
+    key = link.PATHS[path]
     if key not in st.session_state or st.session_state[key] != kept(path):
         st.session_state[key] = kept(path)
     return {"key": key, "on_change": _took, "args": (path, key)}
@@ -153,6 +162,8 @@ def publish() -> None:
     The opening example leaves a bare address bare: who has changed nothing can still go back where he came from.
     """
     session = st.session_state
+    if session.pop(_LIVE, False):
+        return
     wanted = query() | ({_LANGUAGE: language()} if language() != _own_language() else {})
     given = st.query_params.to_dict()
     if _WRITTEN not in session and not given and scenario() == OPENING:

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from calc.memory.breakdown import Breakdown, Instant, Problem
+from calc.memory.breakdown import Breakdown, Instant, Problem, Span
 from calc.units import Bytes
 from pages.parts.here import Here
 from pages.parts.state import plain, t
@@ -30,6 +30,11 @@ def failing(answer: Breakdown) -> Instant | None:
 def operation(answer: Breakdown) -> str:
     """The operation that is running when the step is at its highest."""
     return next(instant.operation for instant in answer.instants if instant.name == answer.peak.instant).strip()
+
+
+def between(span: Span) -> str:
+    """A range in one unit."""
+    return f"{span.low.gib:,.1f} – {span.high.gib:,.1f} GiB"
 
 
 def sentence(here: Here) -> str:

@@ -15,7 +15,6 @@ TEXTS = {
         "What nvidia-smi shows: tensors, what the caching allocator holds beyond them, and the CUDA context.",
         "nvidia-smi가 보여 주는 값: 텐서, 캐싱 할당자가 더 갖고 있는 것, CUDA 컨텍스트.",
     ),
-    "fit.span": Text("{low} to {high}", "{low} ~ {high}"),
     "fit.capacity.help": Text(
         "What CUDA can hand out on this card; the number in its name is larger.",
         "이 카드에서 CUDA가 내줄 수 있는 양. 이름의 숫자보다 작습니다.",
