@@ -95,7 +95,7 @@ def split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
 def split_heads(x: Tensor) -> tuple[Tensor, ...]:
     """(batch, heads, length, head_dim) head by head: views, like `split`."""
     batch, num_heads, length, head_dim = x.shape
-    return _pieces(x, [(batch, 1, length, head_dim)] * num_heads)
+    return _pieces(x, [(batch, 1, length, head_dim) for _ in range(num_heads)])
 
 
 def _pieces(x: Tensor, shapes: Sequence[Shape]) -> tuple[Tensor, ...]:
