@@ -63,6 +63,8 @@ def cross_entropy_over_logits(logits: Tensor, labels: Tensor) -> Tensor:
 
     losses = empty((shape[0],), dtype, "losses")
     ignored = empty((shape[0],), "bool", "target mask")
+    largest = [empty((shape[0],), "i64", "masked labels"), empty((1,), "i64", "largest label")]
+    del largest
     loss = record("liger_cross_entropy", (1,), dtype, (logits,), backward, (logits.storage,), takes_saved=True)
     del losses, ignored
     return loss
@@ -191,13 +193,13 @@ TILE_COLUMNS = 32768
 def tiled_log_probabilities(x: Tensor, weight: Tensor, product_dtype: str) -> Tensor:
     """TRL's ChunkedLogProbFunction: logits in tiles of tokens and vocabulary, made once more in the backward pass, gradients summed in fp32.
 
-    x: (rows, hidden_size). Saves x, the labels and a log-partition for each row. The result is one number per row.
+    x: (rows, hidden_size). Saves x, and for each row its label, log-partition and entropy. The result is one number per row.
     """
     rows, shape, dtype = x.shape[0], x.shape, x.dtype
     weight_shape, weight_dtype = weight.shape, weight.dtype
     trains, needs = weight.requires_grad, x.requires_grad
     tile: Shape = (rows if rows < TILE_TOKENS else TILE_TOKENS, TILE_COLUMNS)
-    columns: Shape = (TILE_COLUMNS, shape[1])
+    columns: Shape = (weight_shape[0] if weight_shape[0] < TILE_COLUMNS else TILE_COLUMNS, shape[1])
 
     def products() -> Tensor:
         buffer = empty(tile, product_dtype, "tile of logits")
@@ -209,6 +211,7 @@ def tiled_log_probabilities(x: Tensor, weight: Tensor, product_dtype: str) -> Te
         return buffer
 
     def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        each = empty((rows,), "fp32", "masked_scatter backward")
         wide_x = empty(shape, "fp32", "gradient in fp32") if needs else None
         wide_weight = empty(weight_shape, "fp32", "gradient in fp32") if trains else None
         buffer = products()
@@ -218,15 +221,20 @@ def tiled_log_probabilities(x: Tensor, weight: Tensor, product_dtype: str) -> Te
             if wide_weight is not None and weight_dtype != "fp32"
             else wide_weight
         )
-        del buffer
+        del buffer, each
         return gx, gw
 
+    labels = [empty((rows,), "bool", "label mask"), empty((rows,), "i64", "labels")]
     statistics = [empty((rows,), "fp32", "running statistics") for _ in range(7)]
     buffer = products()
-    del buffer
+    statistics += [empty((rows,), "fp32", "log-partition, log-probabilities, entropy") for _ in range(4)]
+    del buffer, labels
     y = record(
         "chunked_log_probabilities", (rows,), "fp32", (x, weight), backward, (x.storage, weight.storage),
-        extra=(((rows,), "i64", "labels"), ((rows,), "fp32", "log-partition")),
+        extra=(
+            ((rows,), "bool", "label mask"), ((rows,), "i64", "labels"),
+            ((rows,), "fp32", "log-partition"), ((rows,), "fp32", "entropy"),
+        ),
     )  # fmt: skip
     del statistics
     return y

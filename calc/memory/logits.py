@@ -17,6 +17,9 @@ from calc.autograd.tensor import Tensor, empty
 from calc.model.family import Architecture
 from calc.model.modules import Modules
 
+Loss = tuple[Tensor, Tensor | None]
+"""The loss, and the logits that the model hands back where there are any."""
+
 
 def _padded_labels(m: Modules) -> tuple[Tensor, Tensor]:
     """Labels with one more at the end of each sequence, and those moved one token ahead: a copy, unless there is one sequence."""
@@ -35,21 +38,24 @@ def _later_labels(m: Modules) -> Tensor:
     return empty((m.batch * (m.length - 1),), "i64", "shifted labels")
 
 
-def returned(m: Modules, logits: Tensor) -> None:
+def returned(m: Modules, logits: Tensor | None) -> None:
     """What becomes of the logits that the model hands back: held by a loop that names them, else let go; under a trainer's mixed precision they
-    are upcast once more on the way (accelerate's convert_outputs_to_fp32)."""
+    are upcast once more on the way (accelerate's convert_outputs_to_fp32), after autocast let go of its weights."""
+    if logits is None:
+        return
     if m.recipe.keeps_outputs:
         m.outputs.append(logits)
     elif m.recipe.autocast is not None:
+        m.casts.clear()
         cast(logits, "fp32")
 
 
-def _eager(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
+def _eager(m: Modules, architecture: Architecture, x: Tensor) -> Loss:
     """Logits whole and in fp32."""
     return _whole(m, architecture, x, cross_entropy)
 
 
-def _in_place(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
+def _in_place(m: Modules, architecture: Architecture, x: Tensor) -> Loss:
     """Logits whole and in fp32, with the gradient written over them."""
     if m.recipe.kernels.cross_entropy == "foak":
         return _whole(m, architecture, x, fused.cross_entropy_over_logits_in_backward, shifts=True)
@@ -63,7 +69,7 @@ def _whole(
     reduced: Callable[[Tensor, Tensor], Tensor],
     *,
     shifts: bool = False,
-) -> Tensor:
+) -> Loss:
     """ForCausalLMLoss with the cross-entropy that is in use; `shifts` for a replaced one that copies the logits in every version."""
     active.ledger.kind = LOGITS
     how = m.recipe.logits
@@ -81,9 +87,7 @@ def _whole(
         labels = _later_labels(m)
         result = reduced(shifted, labels)
         del shifted
-    del upcast, labels, x
-    returned(m, logits)
-    return result
+    return result, logits
 
 
 def _head(m: Modules) -> Tensor:
@@ -94,7 +98,7 @@ def _head(m: Modules) -> Tensor:
     return m.weight("lm_head.weight", (c.vocab_size, c.hidden_size), "head")
 
 
-def _fused(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
+def _fused(m: Modules, architecture: Architecture, x: Tensor) -> Loss:
     """Head and loss in one: logits of a few tokens at a time."""
     active.ledger.kind = LOGITS
     weight = _head(m)
@@ -107,20 +111,20 @@ def _fused(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
         result = fused.fused_head_liger(x, weight, m.recipe.autocast, m.lowered)
         del padded
     del labels
-    return result
+    return result, None
 
 
-def _tiled(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
+def _tiled(m: Modules, architecture: Architecture, x: Tensor) -> Loss:
     """TRL's loss: the tokens that have a label, at worst all but the last of each sequence; log-probabilities in tiles; their sum."""
     active.ledger.kind = LOGITS
     rows = part(x, (m.batch * (m.length - 1), x.shape[-1]))
-    return total(fused.tiled_log_probabilities(picked(rows), _head(m), m.recipe.autocast or x.dtype))
+    return total(fused.tiled_log_probabilities(picked(rows), _head(m), m.recipe.autocast or x.dtype)), None
 
 
-LOSSES: Mapping[str, Callable[[Modules, Architecture, Tensor], Tensor]] = {
+LOSSES: Mapping[str, Callable[[Modules, Architecture, Tensor], Loss]] = {
     "eager": _eager,
     "triton": _in_place,
     "liger": _fused,
     "chunked": _tiled,
 }
-"""Hidden states (rows, hidden_size) to the loss, by `plan.loss`."""
+"""Hidden states (rows, hidden_size) to the loss and the logits that the model hands back, by `plan.loss`."""

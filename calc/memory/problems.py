@@ -185,13 +185,21 @@ def _refuse_kernels(plan: Plan, model: Architecture) -> None:
             f"the fused head is modelled for {', '.join(row.head_types)}, not for {model.model_type}; choose loss triton.",
             "plan.loss",
         )
-    if row.adapters and isinstance(plan, QLora) and all(targeted(f"mlp.{part}_proj", plan.lora.target_modules) for part in ("gate", "up", "down")):
+    if (
+        row.adapters
+        and isinstance(plan, QLora)
+        and all(targeted(f"mlp.{part}_proj", plan.lora.target_modules) for part in ("gate", "up", "down"))
+    ):
         raise Refused(
             "fused_adapters_not_modelled",
             f"{row.label} kernels fuse adapters of the feed-forward layers too, which is not modelled yet; adapt the attention's only.",
             "plan.lora.target_modules",
         )
-    if not FRAMEWORKS[plan.framework].grouped_experts and isinstance(model.dims, MixtureDims) and model.model_type != "mixtral":
+    if (
+        not FRAMEWORKS[plan.framework].grouped_experts
+        and isinstance(model.dims, MixtureDims)
+        and model.model_type != "mixtral"
+    ):
         raise Refused(
             "experts_not_modelled",
             f"before version 5 each expert was a module of its own, which is modelled for mixtral only, not for {model.model_type}.",

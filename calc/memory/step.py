@@ -172,8 +172,9 @@ def run(
 def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
     """The loss of the class, by the kernel that is in use if it is that of the next token."""
     if architecture.family.loss is None:
-        return LOSSES[m.recipe.loss](m, architecture, x)
-    loss, logits = architecture.family.loss(m, x)
+        loss, logits = LOSSES[m.recipe.loss](m, architecture, x)
+    else:
+        loss, logits = architecture.family.loss(m, x)
     del x
     returned(m, logits)
     return loss
