@@ -48,6 +48,7 @@ FAMILY_FILES = (
     "gptj",
     "gpt_bigcode",
     "opt",
+    "biogpt",
     "bloom",
     "falcon",
     "mpt",

@@ -90,3 +90,10 @@ class Architecture:
 
 class UnknownArchitecture(ValueError):
     """A model type that no family mirrors yet."""
+
+
+class NotModelled(UnknownArchitecture):
+    """A model type whose parameters are known to the last element, but whose activations are not modelled."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the parameters of {name} are known, but its activations are not modelled yet, so a step cannot be estimated")

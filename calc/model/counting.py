@@ -1,0 +1,123 @@
+"""How many parameters a config.json describes, and of which part: text, vision, audio, projector; embeddings, head, experts.
+
+Families are counted by running their forward pass, other known types by their table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from calc.autograd.storage import Ledger, recording
+from calc.autograd.tensor import empty, recording_mode
+from calc.model import Architecture, UnknownArchitecture, architecture, families, unknown
+from calc.model.config import Config
+from calc.model.inventory import Sizes, inventories, inventory, tensors
+from calc.model.modules import Modules
+from calc.model.parameters import Parameter
+from calc.model.recipe import Recipe
+
+Part = Literal["text", "vision", "audio", "projector"]
+_PARTS: tuple[tuple[str, Part], ...] = (
+    (r"projector|projection|merger|connector|multi_modal|multimodal|abstractor|resampler|qformer|perceiver|aligner|modality", "projector"),
+    (r"vision|visual|image|vit\b|pixel|patch_embed", "vision"),
+    (r"audio|speech|acoustic", "audio"),
+)
+"""Which part a parameter belongs to, by words in its name; the first that fits. What none fits is text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The parameters of a config.json."""
+
+    model_type: str
+    name: str
+    parameters: tuple[Parameter, ...]
+    experts: tuple[int, int] | None
+    """Experts of a layer, and those that a token passes."""
+    modelled: bool
+    """Whether the forward pass is modelled too, so that activations can be estimated."""
+    source: str
+    notes: tuple[str, ...] = ()
+
+    def numel(self, *roles: str) -> int:
+        """Elements of all parameters, or of those with one of the roles."""
+        return sum(p.numel * p.count for p in self.parameters if not roles or p.role in roles)
+
+    @property
+    def total(self) -> int:
+        """Elements of all parameters; a tied head counts once."""
+        return self.numel()
+
+    @property
+    def embedding(self) -> int:
+        """Elements of the input embeddings."""
+        return self.numel("embedding")
+
+    @property
+    def head(self) -> int:
+        """Elements of a head of its own; 0 when it is tied to the embeddings."""
+        return self.numel("head")
+
+    @property
+    def active(self) -> int:
+        """Elements that one token passes: of each layer's experts only those it is sent to."""
+        if self.experts is None:
+            return self.total
+        count, chosen = self.experts
+        held = self.numel("expert")
+        return self.total - held + held * chosen // count
+
+    def parts(self) -> Mapping[Part, int]:
+        """Elements by part."""
+        found: Counter[Part] = Counter()
+        for parameter in self.parameters:
+            found[part_of(parameter.name)] += parameter.numel * parameter.count
+        return found
+
+
+def part_of(name: str) -> Part:
+    """The part of the model that a parameter belongs to, by its name."""
+    for words, part in _PARTS:
+        if re.search(words, name) and "language_model" not in name:
+            return part
+    return "text"
+
+
+def counted(config: Mapping[str, Any]) -> Counted:
+    """Count a config.json. Raises ConfigError for one that cannot be a model, UnknownArchitecture for a type that is not known."""
+    reader = Config(config)
+    model_type = reader.text("model_type")
+    if model_type in families():
+        return of_architecture(architecture(config))
+    if model_type not in inventories():
+        raise UnknownArchitecture(unknown(model_type))
+    table = inventory(model_type)
+    parameters = tuple(tensors(table, reader, lambda values: counted(values).parameters))
+    sizes = Sizes(table, reader)
+    experts = None if table.experts is None else (sizes.of(table.experts[0]), sizes.of(table.experts[1]))
+    return Counted(model_type, table.name, parameters, experts, False, table.source, tuple(reader.notes))
+
+
+def of_architecture(model: Architecture) -> Counted:
+    """Count an architecture by running its forward pass over one layer of each kind."""
+    kinds = Counter(model.dims.kinds)
+    small = replace(model.dims, kinds=tuple(kinds))
+    before, recording_mode.enabled = recording_mode.enabled, False
+    try:
+        with recording(Ledger()):
+            m = Modules(Recipe(batch=1, length=2, attention=model.family.attentions[0]), small, model_type=model.model_type)
+            x = model.family.body(m, empty((m.rows,), "i64", "token ids"))
+            if model.family.loss is None:
+                model.family.head(m, x)
+            else:
+                model.family.loss(m, x)
+            parameters = m.inventory(dict(enumerate(kinds.values())))
+    finally:
+        recording_mode.enabled = before
+    held = getattr(model.dims, "num_experts", 0)
+    experts = (held, getattr(model.dims, "num_experts_per_tok", 0)) if held else None
+    return Counted(model.model_type, model.name, parameters, experts, True, model.family.source, model.notes)
