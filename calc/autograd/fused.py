@@ -146,8 +146,8 @@ def fused_head_liger(x: Tensor, weight: Tensor, autocast: str | None, lower: Cal
             lowered = lower(weight)
             part = empty((chunk, hidden), autocast, "mm input gradient")
             del part, lowered
-            part = empty((chunk, hidden), autocast, "cast") if grad_weight is not None else None
-            del part, logits
+            again = empty((chunk, hidden), autocast, "cast") if grad_weight is not None else None
+            del again, logits
     del losses, ignored
     return _finished(x, weight, grad_x, grad_weight)
 

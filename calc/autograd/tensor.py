@@ -46,7 +46,7 @@ class Tensor:
     __slots__ = ("dtype", "heads_first", "node", "requires_grad", "shape", "slot", "storage")
     grad: Tensor | None = None
     accumulator: Accumulate | None = None
-    hook: Callable[[Tensor], None] | None = None
+    hook: Callable[[Leaf], None] | None = None
     name = ""
 
     def __init__(self, shape: Shape, dtype: str, storage: Storage, heads_first: bool = False) -> None:
@@ -209,7 +209,7 @@ def record(
                 break
     if not tracked:
         y = Tensor(shape, dtype, Storage(shape, dtype, op) if result is None else result, heads_first)
-        others = [Storage(s, d, o) for s, d, o in extra] if extra else ()
+        unused = [Storage(s, d, o) for s, d, o in extra]  # made all the same, and let go
         return y
     recompute, checkpoint = mode.recompute, mode.checkpoint
     if recompute is not None:

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from calc.autograd.storage import ACTIVATIONS, CASTS, GRADIENTS, LOGITS, TEMPORARIES
-from calc.autograd.tensor import Tensor
+from calc.autograd.tensor import Leaf
 from calc.catalog.gpus import GPUS
 from calc.catalog.models import MODELS
 from calc.catalog.optimizers import OPTIMIZERS
@@ -193,7 +193,7 @@ def standing(
     gradients = () if optimizer.frees_gradients else (gradient_line(parameters),)
     scratch = (temporary.line,) if temporary.during == "optimizer step" and temporary.bytes else ()
     if precision.master:  # larger than any optimizer's own temporaries, which come when the flat copy alone is left
-        scratch = (flattening_line(optimizer_step.parameter_groups(optimizer, optimized, states.settings)),)
+        scratch = (flattening_line(optimizer_states.parameter_groups(optimizer, optimized, states.settings)),)
     return Standing(
         lines=lines,
         loaded=(*weights, *buffers[:1]),
@@ -226,13 +226,13 @@ def _masters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
     )
 
 
-def stepping_in_backward(scenario: Scenario) -> Callable[[Tensor], None] | None:
+def stepping_in_backward(scenario: Scenario) -> Callable[[Leaf], None] | None:
     """What happens when a gradient is complete and the optimizer uses it at once: its temporaries, then it is freed. None for the others."""
     optimizer, args = OPTIMIZERS[scenario.plan.optimizer], scenario.plan.optimizer_args
     if not optimizer.frees_gradients:
         return None
 
-    def used(weight: Tensor) -> None:
+    def used(weight: Leaf) -> None:
         role: Role = "norm" if len(weight.shape) == 1 else "linear"
         own = (Parameter(weight.name, weight.shape, weight.dtype, role),)
         extra = optimizer_step.temporaries(optimizer, own, args).bytes

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from calc.autograd.storage import ACTIVATIONS, CASTS, INPUTS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, recording
 from calc.autograd.symbol import Dim
-from calc.autograd.tensor import Accumulate, Node, Tensor, backward, empty
+from calc.autograd.tensor import Accumulate, Leaf, Node, Tensor, backward, empty
 from calc.memory.breakdown import InstantName
 from calc.memory.depth import ZERO, Depth, Vector, plus, representatives
 from calc.memory.logits import LOSSES, returned
@@ -99,7 +99,7 @@ def run(
     *,
     granularity: int = 1,
     counts: Mapping[str, Dim] | None = None,
-    on_gradient: Callable[[Tensor], None] | None = None,
+    on_gradient: Callable[[Leaf], None] | None = None,
     open_sizes: bool = False,
 ) -> Step:
     """One step of `architecture` under `recipe`. Sizes in bytes; `granularity` rounds each allocation up to a multiple of it.

@@ -107,7 +107,7 @@ def _dora(m: Modules, adapters: Adapters, name: str, x: Tensor, result: Tensor, 
     matrix = m.product(m.product(identity, first), second)
     del identity
     matrix = cast(matrix, x.dtype)
-    weight = base
+    weight: Tensor = base
     if m.recipe.quantized is not None:
         weight = empty((out, columns), m.recipe.quantized.compute, "dequantised weight")
     weight = cast(weight, x.dtype)

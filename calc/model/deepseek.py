@@ -148,7 +148,7 @@ def mixture_sizes(
     }
 
 
-def groups(config: Config, experts: int, *, n_group: int, topk_group: int) -> dict[str, int]:
+def groups(config: Config, experts: int, *, n_group: int, topk_group: int) -> dict[str, Any]:
     """In how many groups the experts are, and how many of them a token may use."""
     count = config.integer("n_group", default=n_group, high=4096)
     if experts // count * count != experts:
@@ -190,9 +190,10 @@ def dims_v2(config: Config) -> Dims:
     )
 
 
-def correction_buffers(dims: Dims, size: int) -> int:
+def correction_buffers(dims: Any, size: int) -> int:
     """Rotary frequencies, and each router's bias for choosing, which is a buffer in fp32."""
-    return rotary_buffers(dims.head_dim) + 4 * dims.num_experts * sum(not kind.endswith("dense") for kind in dims.kinds)
+    routers: int = 4 * dims.num_experts * sum(not kind.endswith("dense") for kind in dims.kinds)
+    return rotary_buffers(dims.head_dim) + routers
 
 
 FAMILIES = (

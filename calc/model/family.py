@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from calc.autograd.tensor import Tensor
 from calc.model.config import Config
@@ -65,7 +66,7 @@ class Family:
     """Last hidden states to the loss and the logits, head included, of a class whose loss is not that of the next token."""
     attentions: tuple[str, ...] = ("eager", "sdpa", "flash_attention_2", "flash_attention_3")
     """Implementations that the class accepts."""
-    buffers: Callable[[Dims, int], int] = lambda dims, size: rotary_buffers(dims.head_dim)
+    buffers: Callable[[Any, int], int] = lambda dims, size: rotary_buffers(dims.head_dim)
     """Bytes of the tensors that are neither weights nor saved (rotary frequencies, in fp32), for weights of `size` bytes an element."""
     fused: frozenset[str] = field(default_factory=frozenset)
     """Families of replaced kernels that know this architecture: liger, ..."""

@@ -109,7 +109,7 @@ FAMILIES = (
         types={"glm": "GLM-4"},
         dims=dims,
         body=body,
-        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),  # type: ignore[attr-defined]
+        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         source="transformers 5.24.0, models/glm/modeling_glm.py",
     ),
     Family(
@@ -117,7 +117,7 @@ FAMILIES = (
         types={"glm4": "GLM-4-0414"},
         dims=dims,
         body=sandwich_body,
-        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),  # type: ignore[attr-defined]
+        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         source="transformers 5.24.0, models/glm4/modeling_glm4.py",
     ),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from calc.autograd.shapes import cat
 from calc.autograd.tensor import Tensor
@@ -14,7 +15,8 @@ from calc.model import llama, qwen3
 from calc.model.attention import attention, split
 from calc.model.config import Config, ConfigError
 from calc.model.decoder import decoder, layer_kinds, pre_norm, rotary_dim, sizes, window
-from calc.model.deepseek import block as latent_block, body as latent_body, correction_buffers, groups, mixture, mixture_sizes
+from calc.model.deepseek import body as latent_body
+from calc.model.deepseek import correction_buffers, groups, mixture, mixture_sizes
 from calc.model.experts import MixtureDims
 from calc.model.family import Dims, Family, rotary_buffers
 from calc.model.latent import LatentDims, latent_sizes
@@ -166,7 +168,7 @@ def dots_dims(config: Config) -> Dims:
     )
 
 
-def glm_buffers(dims: Dims, size: int) -> int:
+def glm_buffers(dims: Any, size: int) -> int:
     """Rotary frequencies of the rotated part, and each router's bias for choosing."""
     return correction_buffers(dims, size) - rotary_buffers(dims.head_dim) + rotary_buffers(dims.rotary_dim)
 

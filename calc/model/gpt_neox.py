@@ -110,7 +110,7 @@ FAMILIES = (
         types={"gpt_neox": "GPT-NeoX"},
         dims=dims,
         body=body,
-        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),  # type: ignore[attr-defined]
+        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         source="transformers 5.24.0, models/gpt_neox/modeling_gpt_neox.py",
     ),
 )

@@ -129,7 +129,7 @@ FAMILIES = (
         body=body,
         head=head,
         attentions=("eager",),
-        buffers=lambda dims, size: (1 + dims.num_bases) * rotary_buffers(dims.head_dim),  # type: ignore[attr-defined]
+        buffers=lambda dims, size: (1 + dims.num_bases) * rotary_buffers(dims.head_dim),
         source="transformers 5.24.0, models/granite_swa/modeling_granite_swa.py",
     ),
 )

@@ -4,6 +4,7 @@ models/mixtral/modeling_mixtral.py."""
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from calc.autograd.elementwise import cast, softmax
 from calc.autograd.routing import add_to_rows, normalized_in_place, topk, weighted
@@ -18,7 +19,7 @@ from calc.model.llama import self_attention
 from calc.model.modules import Modules
 from calc.model.rotary import Rotation
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "vocab_size": 32000,
     "hidden_size": 4096,
     "intermediate_size": 14336,

@@ -37,7 +37,7 @@ class Modules:
     """The model while it runs: recipe, weights by name, and the block that runs."""
 
     def __init__(
-        self, recipe: Recipe, dims: Any, on_gradient: Callable[[Tensor], None] | None = None, model_type: str = ""
+        self, recipe: Recipe, dims: Any, on_gradient: Callable[[Leaf], None] | None = None, model_type: str = ""
     ) -> None:
         self.recipe, self.c, self.on_gradient, self.model_type = recipe, dims, on_gradient, model_type
         self.batch, self.length = recipe.batch, recipe.length
@@ -77,7 +77,7 @@ class Modules:
             found = self._make(name, shape, dtype or self.recipe.dtype, role, trainable)
         return found
 
-    def _make(self, name: str, shape: Shape, dtype: str, role: Role, trainable: bool) -> Tensor:
+    def _make(self, name: str, shape: Shape, dtype: str, role: Role, trainable: bool) -> Leaf:
         found = self.weights[(self.block, name)] = parameter(shape, dtype, name, trainable)
         self.roles[(self.block, name)] = (self.prefix, role)
         if trainable:

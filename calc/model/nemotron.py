@@ -158,7 +158,7 @@ FAMILIES = (
         types={"nemotron": "Nemotron"},
         dims=dims,
         body=body,
-        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),  # type: ignore[attr-defined]
+        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         source="transformers 5.24.0, models/nemotron/modeling_nemotron.py",
     ),
     Family(

@@ -98,7 +98,7 @@ FAMILIES = (
         types={"persimmon": "Persimmon"},
         dims=dims,
         body=body,
-        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),  # type: ignore[attr-defined]
+        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         source="transformers 5.24.0, models/persimmon/modeling_persimmon.py",
     ),
 )

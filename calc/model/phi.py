@@ -146,7 +146,7 @@ def _family(id: str, types: dict[str, str], reader: Callable[[Config], Dims]) ->
         dims=reader,
         body=body,
         head=head,
-        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),  # type: ignore[attr-defined]
+        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         source="transformers 5.24.0, models/phi/modeling_phi.py",
     )
 

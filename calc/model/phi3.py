@@ -88,7 +88,7 @@ FAMILIES = (
         types={"phi3": "Phi-3"},
         dims=dims,
         body=body,
-        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),  # type: ignore[attr-defined]
+        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         source="transformers 5.24.0, models/phi3/modeling_phi3.py",
     ),
 )

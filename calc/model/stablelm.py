@@ -104,7 +104,7 @@ FAMILIES = (
         types={"stablelm": "StableLM"},
         dims=dims,
         body=body,
-        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),  # type: ignore[attr-defined]
+        buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         source="transformers 5.24.0, models/stablelm/modeling_stablelm.py",
     ),
 )
