@@ -33,7 +33,7 @@ from calc.model.rotary import Rotation, position_ids, rotated, rotation
 
 @dataclass(frozen=True)
 class GraniteSwaDims(Dims):
-    """Sizes, and how many rotary bases the layers have among them."""
+    """Sizes, and how many rotary bases the layers have among them. The second word of a layer's kind says which."""
 
     num_bases: int = 1
 
@@ -46,8 +46,8 @@ def body(m: Modules, ids: Tensor) -> Tensor:
     mask = masks(m, x.dtype, ("full", "sliding"))
     positions = [rotation(m, x.dtype, c.head_dim, counted) for _ in range(c.num_bases)]
     for layer, kind in zip(m.layers("model.layers", c.kinds), c.kinds, strict=True):
-        mask_kind, _, unrotated = kind.partition(" ")
-        x = layer(block, x, mask[mask_kind], None if unrotated else positions[0])
+        mask_kind, _, base = kind.partition(" ")
+        x = layer(block, x, mask[mask_kind], None if base == "unrotated" else positions[int(base)])
     x = rms_norm(m, "model.norm", x)
     del inputs_embeds  # transformers holds them until its forward returns
     return x
@@ -111,13 +111,15 @@ def dims(config: Config) -> Dims:
         raise ConfigError("layer_rope_theta", f"should be a list of num_hidden_layers ({layers}) numbers")
     if not all(type(base) in (int, float) and base >= 0 for base in bases):
         raise ConfigError("layer_rope_theta", "should hold numbers of at least 0")
+    distinct = sorted({base for base in bases if base})
+    words = [f"{distinct.index(base)}" if base else "unrotated" for base in bases]
     return GraniteSwaDims(
-        **{**common, "kinds": tuple([k if base else f"{k} unrotated" for k, base in zip(kinds, bases, strict=True)])},
+        **{**common, "kinds": tuple([f"{kind} {word}" for kind, word in zip(kinds, words, strict=True)])},
         sliding_window=window(config, 128),
         attention_bias=bias,
         output_bias=bias,
         mlp_bias=config.boolean("mlp_bias", default=False),
-        num_bases=len({base for base in bases if base}),
+        num_bases=len(distinct),
     )
 
 
