@@ -68,8 +68,8 @@ with st.container(border=True):
     )
     charts.draw(charts.load(here, answer), key="load", alt=alt, name="load")
 
-# Its place is here; it is filled last, so that the charts are painted before every lever has been tried.
-changes = st.container()
+if answer.verdict != "impossible":
+    levers.changes(here)
 
 with st.container(border=True):
     st.header(t("fit.timeline"), anchor=False)
@@ -81,11 +81,3 @@ with st.container(border=True):
     st.header(t("fit.lines"), help=t("fit.lines.hint"), anchor=False)
     ledger(answer.lines, peak.allocated, key="lines", title=t("fit.lines"))
     st.caption(t("fit.host", training=answer.host.training, load=answer.host.load))
-
-if answer.verdict != "impossible":
-    with changes:
-        with st.container(border=True, key="levers"):
-            levers.levers(here)
-            levers.plans(here)
-        with st.container(border=True):
-            levers.reach(here)

@@ -23,6 +23,18 @@ SHOWN = 6
 RISK = {"same": "green", "small": "orange", "changes": "red"}
 
 
+@st.fragment(parallel=True)
+def changes(here: Here) -> None:
+    """What to change and how far one can go, beside the page: trying every lever holds nothing else up."""
+    if state.touched():
+        st.rerun()  # a button in here changed the scenario, which is the whole page's
+    with st.container(border=True, key="levers"):
+        levers(here)
+        plans(here)
+    with st.container(border=True):
+        reach(here)
+
+
 def levers(here: Here) -> None:
     """What to change: the best suggestions, all of them as a chart and a list, pairs, and what does not help."""
     given = worked.levers(here)

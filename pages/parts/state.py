@@ -88,6 +88,11 @@ def put(path: str, value: Any, *, live: bool = False) -> None:
     st.session_state[_LIVE] = live
 
 
+def touched() -> bool:
+    """Whether a callback has changed the scenario since the page last began. For a fragment, which begins by itself."""
+    return bool(st.session_state.get(_TOUCHED))
+
+
 def passing() -> bool:
     """Whether this run is about a value on the way to the one that is meant."""
     return bool(st.session_state.get(_LIVE))

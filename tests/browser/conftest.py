@@ -19,13 +19,16 @@ from pathlib import Path
 
 import pytest
 from chromium import installed
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 ROOT = Path(os.path.abspath(__file__)).parents[2]
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+PATIENCE = 30_000
+"""Milliseconds that a busy machine is given for what takes a fraction of a second on an idle one."""
+expect.set_options(timeout=PATIENCE)
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 
@@ -139,9 +142,10 @@ def watched(page: Page) -> list[str]:
 
 def settled(page: Page) -> Page:
     """Wait until the server has finished and the controls are drawn."""
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
     page.locator("h1").first.wait_for()
-    page.locator(".st-key-batch input[type=range]").wait_for(state="attached")
+    if page.locator(".st-key-scenario").count():
+        page.locator(".st-key-batch input[type=range]").wait_for()
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
     return page
 
 
@@ -152,7 +156,7 @@ def visit(desktop: BrowserContext, base: str) -> Iterator[Callable[..., Page]]:
 
     def open_page(path: str = "/", *, context: BrowserContext = desktop, address: str = base) -> Page:
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE)
         opened.append((page, watched(page)))
         page.goto(address + path)
         return settled(page)

@@ -18,10 +18,11 @@ LINK = (
 
 def shown(page: Page) -> list[str]:
     """Heading, figures and every line of the answer."""
+    settled(page)
     page.locator(".st-key-lines .total").wait_for()
     return [
         page.locator("h1").inner_text(),
-        *page.locator('[data-testid="stMetricValue"]').all_inner_texts(),
+        *page.locator('[data-testid="stMetricValue"]').all_inner_texts()[:4],
         *page.locator(".st-key-lines .size").all_inner_texts(),
     ]
 
@@ -164,6 +165,27 @@ def test_fast_changes_end_with_the_last_one(visit):
     settled(page)
     page.wait_for_timeout(500)
     assert "12" == batch(page)
+
+
+def test_a_drag_answers_on_the_way_and_is_one_step(visit):
+    """The verdict follows the thumb; the address waits until it is let go, and Back undoes the whole drag."""
+    page = visit(LINK)
+    settled(page)
+    before, steps = page.url, page.evaluate("history.length")
+    track = page.locator(".st-key-batch input[type=range]").bounding_box()
+    middle = track["y"] + track["height"] / 2
+
+    page.mouse.move(track["x"] + 30, middle)
+    page.mouse.down()
+    page.mouse.move(track["x"] + track["width"] - 20, middle, steps=4)
+    expect(page.locator(".st-key-bottom_verdict")).to_contain_text("Does not fit")
+    assert before == page.url
+    page.mouse.up()
+
+    expect(page).to_have_url(re.compile(r"batch=(64|96|128)\b"))
+    assert steps + 1 == page.evaluate("history.length")
+    page.go_back()
+    expect(page.locator(".st-key-batch_exact input")).to_have_value("2")
 
 
 def test_an_example_is_one_step(visit):

@@ -47,7 +47,7 @@ def test_a_phone_needs_no_sideways_scroll_and_keeps_the_verdict(visit, phone, pa
 
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     expect(page.locator(".st-key-bottom_verdict")).to_be_in_viewport()
-    page.locator(".st-key-batch").scroll_into_view_if_needed()
+    page.mouse.wheel(0, 900)
     expect(page.locator(".st-key-bottom_verdict")).to_be_in_viewport()
 
 
@@ -65,6 +65,7 @@ def test_a_korean_browser_is_answered_in_korean_and_may_change(visit, chromium):
     page = visit("/", context=context)
     expect(page.locator("h1")).to_contain_text("들어가지 않습니다")
     expect(page.locator("html")).to_have_attribute("lang", "ko")
+    settled(page)
     figures = page.locator('[data-testid="stMetricValue"]').all_inner_texts()
 
     page.get_by_role("button", name="English").click()
