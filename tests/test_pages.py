@@ -17,11 +17,13 @@ from streamlit.testing.v1 import AppTest
 
 from calc import estimate, link
 from calc import scenario as kinds
+from calc.catalog.optimizers import OPTIMIZERS
 from calc.examples import EXAMPLES, OPENING
 from calc.memory.breakdown import COMPONENTS, Certainty, InstantName, Verdict
-from pages.parts import charts, downloads, texts
+from pages.parts import charts, choices, downloads, texts
 from pages.parts.frame import PAGES
-from pages.parts.models import read_config
+from pages.parts.here import Here
+from pages.parts.models import Known, read_config
 from pages.parts.state import plain
 from pages.parts.texts import FIELDS, LANGUAGES, TEXTS
 
@@ -242,6 +244,54 @@ def test_the_files_to_take_along_hold_the_answer(language):
     assert f",{int(answer.peak.allocated)}," in rows[-1]
     assert int(answer.peak.allocated) == whole["answer"]["peak"]["allocated"]
     assert "[a/b](https://example.org/?v=1)" in downloads.to_markdown(report)
+
+
+MISTRAL = OPENING.model_copy(
+    update={"model": "mistralai/Mistral-7B-v0.1", "plan": OPENING.plan.model_copy(update={"seq_len": 2048})}
+)
+
+
+def answered(scenario: kinds.Scenario) -> Here:
+    answer = estimate(scenario)
+    return Here(scenario, Known(None), answer, verdict=answer.verdict)
+
+
+def test_every_optimizer_has_a_place_on_its_page_and_its_own_answer():
+    """All of the catalogue, smallest peak first, each with the calculator's answer for it or the reason why not."""
+    here = answered(MISTRAL)
+
+    made = choices.choices(here)
+
+    assert set(OPTIMIZERS) == {choice.optimizer.id for choice in made}
+    own = next(choice for choice in made if choice.optimizer.id == MISTRAL.plan.optimizer)
+    assert here.answer is not None
+    assert own.answer is not None
+    assert here.answer.peak == own.answer.peak
+    running = [choice.answer.peak.allocated for choice in made if choice.runs and choice.answer]
+    assert sorted(running) == running
+    for choice in made:
+        assert choice.refusal or (choice.answer and choice.answer.peak == estimate(choice.scenario).peak)
+        assert choice.runs or choice.refusal or choice.optimizer.blocked
+
+
+def test_adamw_on_mistral_keeps_two_moments_as_large_as_the_weights():
+    """The example that people ask about, and its state_dict as PyTorch prints it."""
+    here = answered(MISTRAL)
+    own = next(choice for choice in choices.choices(here) if choice.optimizer.id == "adamw_torch")
+
+    tree = choices.tree(own, None)
+
+    assert 2 * own.held("weights") == own.held("optimizer states")
+    for word in (
+        "state",
+        "0: model.embed_tokens.weight",
+        "exp_avg_sq",
+        "param_groups",
+        "weight_decay",
+        "amsgrad",
+        "foreach",
+    ):
+        assert word in tree
 
 
 BAD_CONFIGS = ["{", "[1]", "nonsense", "'{}'", "", "[" * 100_000, '{"a": ' * 5_000, "9" * 10_000, "{" + " " * 5_000_000]

@@ -60,7 +60,6 @@ def framed() -> Here:
 
 def main() -> None:
     """The whole app, once a run."""
-    _settle()
     st.set_page_config(
         page_title="Plimsoll",
         page_icon=str(LOGO),
@@ -96,6 +95,7 @@ def main() -> None:
             page.run()
         finally:
             _running.here = None
+            _settle()
 
 
 def _bar(entry: Entry, pages: dict[str, st.Page], now: Here) -> None:
@@ -135,6 +135,6 @@ def _notes() -> None:
 
 @st.cache_resource(show_spinner=False)
 def _settle() -> None:
-    """Take what importing left out of the garbage collector's rounds: Streamlit makes a full one after every run."""
+    """Take what the first run has loaded out of the garbage collector's rounds: Streamlit makes a full one a run."""
     gc.collect()
     gc.freeze()
