@@ -178,9 +178,11 @@ def where(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return record("where", shape, dtype, (a, b), backward, (condition.storage,))
 
 
-def minimum(x: Tensor) -> Tensor:
-    """The smaller of x and a number in a tensor: saves x; the backward halves the gradient where they are equal."""
+def minimum(x: Tensor, number: Tensor | None = None) -> Tensor:
+    """The smaller (or larger) of x and a number in a tensor, which may be the module's: saves both; the backward halves the gradient
+    where they are equal."""
     shape, dtype = x.shape, x.dtype
+    saved = (x.storage,) if number is None else (x.storage, number.storage)
 
     def backward(g: Tensor) -> tuple[Tensor]:
         half = empty(shape, dtype, "div")
@@ -190,7 +192,7 @@ def minimum(x: Tensor) -> Tensor:
         del half, equal, greater
         return (result,)
 
-    return record("minimum", shape, dtype, (x,), backward, (x.storage,))
+    return record("minimum", shape, dtype, (x,), backward, saved)
 
 
 def expm1(x: Tensor) -> Tensor:

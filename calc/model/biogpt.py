@@ -78,15 +78,18 @@ def xglm_body(m: Modules, ids: Tensor) -> Tensor:
 
 def block(m: Modules, x: Tensor, mask: Tensor | None, counted: Tensor) -> Tensor:
     """BioGPT's layer."""
-    return _halves(m, x, mask, self_attention)
+    return _halves(m, x, mask, self_attention, nested=False)
 
 
 def xglm_block(m: Modules, x: Tensor, mask: Tensor | None) -> Tensor:
     """XGLM's layer."""
-    return _halves(m, x, mask, xglm_attention)
+    return _halves(m, x, mask, xglm_attention, nested=True)
 
 
-def _halves(m: Modules, x: Tensor, mask: Tensor | None, attend: Callable[[Modules, Tensor, Tensor | None], Tensor]) -> Tensor:
+def _halves(
+    m: Modules, x: Tensor, mask: Tensor | None, attend: Callable[[Modules, Tensor, Tensor | None], Tensor], *, nested: bool
+) -> Tensor:
+    """Both halves of a layer; with `nested` the first product and the activation are one expression, which holds what goes into it."""
     c = m.c
     residual = x
     x = layer_norm(m, "self_attn_layer_norm", x)
@@ -95,8 +98,11 @@ def _halves(m: Modules, x: Tensor, mask: Tensor | None, attend: Callable[[Module
     x = add(residual, x)
     residual = x
     x = layer_norm(m, "final_layer_norm", x)
-    x = m.linear("fc1", x, c.intermediate_size, True)
-    x = activated(m, x, c.hidden_act)
+    if nested:
+        x = activated(m, m.linear("fc1", x, c.intermediate_size, True), c.hidden_act)
+    else:
+        x = m.linear("fc1", x, c.intermediate_size, True)
+        x = activated(m, x, c.hidden_act)
     x = dropout(x, c.activation_dropout)
     x = m.linear("fc2", x, c.hidden_size, True)
     x = dropout(x, c.hidden_dropout)
@@ -134,7 +140,7 @@ def xglm_attention(m: Modules, x: Tensor, mask: Tensor | None) -> Tensor:
     del second, first
     if mask is not None:
         weights = add_broadcast(weights, mask)
-        weights = minimum(weights)
+        weights = minimum(weights, empty((), "fp32", "full"))
     wide = weights.dtype == "fp16" or m.recipe.autocast is not None
     shares = cast(softmax(weights, "fp32" if wide else None), weights.dtype)
     del weights

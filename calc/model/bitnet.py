@@ -41,9 +41,10 @@ def mlp(m: Modules, x: Tensor) -> Tensor:
     """Gated feed-forward with a norm before its last projection."""
     c = m.c
     gate = activated(m, m.linear("mlp.gate_proj", x, c.intermediate_size), c.hidden_act)
-    product = mul(gate, m.linear("mlp.up_proj", x, c.intermediate_size))
+    x = mul(gate, m.linear("mlp.up_proj", x, c.intermediate_size))
     del gate
-    return m.linear("mlp.down_proj", rms_norm(m, "mlp.ffn_sub_norm", product), c.hidden_size)
+    x = rms_norm(m, "mlp.ffn_sub_norm", x)
+    return m.linear("mlp.down_proj", x, c.hidden_size)
 
 
 def dims(config: Config) -> Dims:
