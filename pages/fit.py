@@ -28,6 +28,7 @@ with st.grid(4, min_column_width=150):
         delta_color="off",
         delta_arrow="off",
         border=True,
+        height="stretch",
     )
     spare = answer.headroom >= 0
     st.metric(
@@ -38,6 +39,7 @@ with st.grid(4, min_column_width=150):
         delta_color="green" if spare else "red",
         delta_arrow="off",
         border=True,
+        height="stretch",
     )
     st.metric(
         t("fit.peak"),
@@ -47,6 +49,7 @@ with st.grid(4, min_column_width=150):
         delta_color="off",
         delta_arrow="off",
         border=True,
+        height="stretch",
     )
     st.metric(
         t("fit.trainable"),
@@ -55,6 +58,7 @@ with st.grid(4, min_column_width=150):
         delta_color="off",
         delta_arrow="off",
         border=True,
+        height="stretch",
     )
 
 with st.container(border=True):

@@ -172,7 +172,14 @@ def _again(typed: str) -> None:
 
 
 def _others() -> None:
-    st.text_input(t("model.search"), key="hub_search", type="search", live="400ms", icon=":material/search:")
+    st.text_input(
+        t("model.search"),
+        key="hub_search",
+        type="search",
+        live="400ms",
+        icon=":material/search:",
+        placeholder="Qwen3 8B",
+    )
     words = str(st.session_state.get("hub_search") or "").strip()
     if words:
         hits = hub.search(words, limit=6, token=st.session_state.get(TOKEN) or None)
