@@ -385,6 +385,21 @@ TRUTHS = (
         sample=3,
     ),
     Truth(
+        "steps_selective",
+        "Whole steps with TRL's selective checkpointing",
+        "train_step",
+        rows(
+            Grid(
+                ("llama@2", "mistral-window@2", "qwen3@2", "gemma2@2", "gpt2-plain@2"),
+                precision=("bf16", "bf16-mixed"),
+                gradient_checkpointing=("selective",),
+            ),
+            Grid(FOUR, batches=((1, 2048),), gradient_checkpointing=("selective",)),
+            Grid(("llama@2", "qwen3@2"), gradient_checkpointing=("selective",), more=lora(24, targets=TARGETS)),
+        ),
+        sample=2,
+    ),
+    Truth(
         "sharding",
         "One rank's step under torch's FSDP2, FSDP1 and DDP",
         "sharding",

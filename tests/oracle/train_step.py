@@ -105,6 +105,10 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
         import adapters
 
         model = adapters.wrap(model, plan)
+    if plan["gradient_checkpointing"] == "selective":  # as TRL does it: what attention gives is kept
+        import trl.models
+
+        trl.models.enable_selective_activation_checkpointing(model)
     if plan["gradient_checkpointing"] != "none":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         if "lora" in plan:
