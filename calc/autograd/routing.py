@@ -127,7 +127,13 @@ def scatter_into(whole: Tensor, places: Tensor, values: Tensor) -> Tensor:
     """whole.scatter_(1, places, values) into a tensor without a gradient: saves the places; the backward gathers."""
     shape, dtype = values.shape, values.dtype
     return record(
-        "scatter_", whole.shape, dtype, (values,), lambda g: (empty(shape, dtype, "gather"),), (places.storage,), result=whole.storage
+        "scatter_",
+        whole.shape,
+        dtype,
+        (values,),
+        lambda g: (empty(shape, dtype, "gather"),),
+        (places.storage,),
+        result=whole.storage,
     )
 
 

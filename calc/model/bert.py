@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from calc.autograd.elementwise import add, add_broadcast, cast, dropout, from_output
 from calc.autograd.loss import log_softmax, nll_loss
@@ -41,11 +41,14 @@ class Names(NamedTuple):
     down_norm: str = "output.LayerNorm"
 
 
+BERT = Names("bert")
+
+
 @dataclass(frozen=True)
 class EncoderDims(Dims):
     """Sizes of an encoder, and which head is on it."""
 
-    names: Names = Names("bert")
+    names: Names = BERT
     embedding_size: int = 0
     """Width of the embeddings; a matrix widens them if it is not `hidden_size`."""
     max_position_embeddings: int = 0
@@ -79,13 +82,17 @@ def embeddings(m: Modules, ids: Tensor) -> Tensor:
     """Words, kinds of segment and positions, added, normed and dropped out."""
     c = m.c
     stem, width, rows = f"{c.names.stem}.embeddings", c.embedding_size, m.rows if c.counted_positions else m.length
-    positions = _counted(m) if c.counted_positions else Tensor((m.length,), "i64", Standing((m.length,), "i64", "positions"))
+    positions = (
+        _counted(m) if c.counted_positions else Tensor((m.length,), "i64", Standing((m.length,), "i64", "positions"))
+    )
     segments = empty((rows,), "i64", "gather") if c.type_vocab_size else None
     words = m.embedding(f"{stem}.word_embeddings", ids, c.vocab_size, width)
     x = words
     if segments is not None:
         # looked up for one sequence if all have the same positions, then laid out for each
-        kinds = m.embedding(f"{stem}.token_type_embeddings", view(segments, (m.rows,)), c.type_vocab_size, width, "other")
+        kinds = m.embedding(
+            f"{stem}.token_type_embeddings", view(segments, (m.rows,)), c.type_vocab_size, width, "other"
+        )
         x = add(words, kinds)
     places = m.embedding(f"{stem}.position_embeddings", positions, c.max_position_embeddings, width, "other")
     x = add(x, places) if places.shape == x.shape else add_broadcast(x, places)
@@ -121,7 +128,10 @@ def block(m: Modules, x: Tensor, mask: Tensor | None) -> Tensor:
     attended = layer_norm(m, names.attended_norm, add(y, x))
     del y
     wide = activated(m, m.linear(names.up, attended, c.intermediate_size, True), c.hidden_act)
-    y = dropout(m.linear(names.down, wide, c.hidden_size, True), c.hidden_dropout)
+    y = m.linear(names.down, wide, c.hidden_size, True)
+    if names.stem == "distilbert":
+        del wide  # its feed-forward is one function that names every step alike
+    y = dropout(y, c.hidden_dropout)
     return layer_norm(m, names.down_norm, add(y, attended))
 
 
@@ -139,7 +149,9 @@ def loss(m: Modules, x: Tensor) -> tuple[Tensor, Tensor]:
     """Hidden states to the loss of the task and the logits: cross-entropy in the dtype of the logits, under autocast its second half in fp32."""
     active.ledger.kind = LOGITS
     logits = LOGITS_OF[m.c.task](m, x)
-    labels = Tensor((logits.shape[0],), "i64", Standing((logits.shape[0],), "i64", "labels"))  # an input of the step, like the token ids
+    labels = Tensor(
+        (logits.shape[0],), "i64", Standing((logits.shape[0],), "i64", "labels")
+    )  # an input of the step, like the token ids
     shares = log_softmax(logits)
     return nll_loss(shares if m.recipe.autocast is None else cast(shares, "fp32"), labels), logits
 
@@ -148,16 +160,32 @@ def masked_lm_logits(m: Modules, x: Tensor) -> Tensor:
     """A transformation, and the input embeddings once more, with a bias."""
     c = m.c
     dense, norm, decoder, bias = MASKED_LM_HEADS[c.names.stem]
-    x = activated(m, m.linear(dense, x, c.embedding_size, True, role="other"), "gelu" if c.names.stem in ("roberta", "electra") else c.hidden_act)
+    x = activated(
+        m,
+        m.linear(dense, x, c.embedding_size, True, role="other"),
+        "gelu" if c.names.stem in ("roberta", "electra") else c.hidden_act,
+    )
     x = layer_norm(m, norm, x)
-    table = m.tied() if c.tie_word_embeddings else m.weight(f"{decoder}.weight", (c.vocab_size, c.embedding_size), "head")
+    table = (
+        m.tied() if c.tie_word_embeddings else m.weight(f"{decoder}.weight", (c.vocab_size, c.embedding_size), "head")
+    )
     return m.product(x, table, m.weight(bias, (c.vocab_size,), "bias"))
 
 
 MASKED_LM_HEADS: Mapping[str, tuple[str, str, str, str]] = {
-    "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.decoder", "cls.predictions.bias"),
+    "bert": (
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.decoder",
+        "cls.predictions.bias",
+    ),
     "roberta": ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias"),
-    "electra": ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head", "generator_lm_head.bias"),
+    "electra": (
+        "generator_predictions.dense",
+        "generator_predictions.LayerNorm",
+        "generator_lm_head",
+        "generator_lm_head.bias",
+    ),
     "distilbert": ("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector.bias"),
 }
 """Transformation, norm, product and bias of the masked-language head, by the class's stem."""
@@ -197,7 +225,7 @@ LOGITS_OF: Mapping[Task, Callable[[Modules, Tensor], Tensor]] = {
 }
 
 
-def task(config: Config) -> dict[str, object]:
+def task(config: Config) -> dict[str, Any]:
     """Which head the config's `architectures` name, and how many labels it tells apart."""
     named = " ".join(config.texts("architectures", default=None))
     kind: Task = "masked-lm"
@@ -208,11 +236,26 @@ def task(config: Config) -> dict[str, object]:
     elif "ForMaskedLM" not in named and named:
         config.notes.append(f"architectures names {named[:60]}; the masked-language head is taken")
     labels = config.given("id2label")
-    return {"task": kind, "num_labels": len(labels) if isinstance(labels, dict) and labels else config.integer("num_labels", default=2, high=10**6)}
+    return {
+        "task": kind,
+        "num_labels": len(labels)
+        if isinstance(labels, dict) and labels
+        else config.integer("num_labels", default=2, high=10**6),
+    }
 
 
-def _dims(config: Config, *, names: Names, vocab_size: int, hidden_size: int, layers: int, heads: int, inner: int, counted: bool = False,
-          embedding_size: int | None = None) -> Dims:
+def _dims(
+    config: Config,
+    *,
+    names: Names,
+    vocab_size: int,
+    hidden_size: int,
+    layers: int,
+    heads: int,
+    inner: int,
+    counted: bool = False,
+    embedding_size: int | None = None,
+) -> Dims:
     hidden = config.integer("hidden_size", default=hidden_size)
     count = config.integer("num_attention_heads", default=heads, high=4096)
     if hidden // count * count != hidden:
@@ -242,7 +285,7 @@ def _dims(config: Config, *, names: Names, vocab_size: int, hidden_size: int, la
         hidden_dropout=dropped,
         attended_dropout=dropped,
         classifier_dropout=dropped if last is None else config.number("classifier_dropout", low=0.0, high=1.0),
-        **task(config),  # type: ignore[arg-type]
+        **task(config),
     )
 
 
@@ -273,7 +316,7 @@ def distilbert_dims(config: Config) -> Dims:
         max_position_embeddings=config.integer("max_position_embeddings", default=512),
         hidden_dropout=config.number("dropout", default=0.1, low=0.0, high=1.0),
         classifier_dropout=config.number("seq_classif_dropout", default=0.2, low=0.0, high=1.0),
-        **task(config),  # type: ignore[arg-type]
+        **task(config),
     )  # fmt: skip
 
 
@@ -286,7 +329,7 @@ FAMILIES = (
     Family(
         id="bert",
         types={"bert": "BERT"},
-        dims=partial(_dims, names=Names("bert"), vocab_size=30522, hidden_size=768, layers=12, heads=12, inner=3072),
+        dims=partial(_dims, names=BERT, vocab_size=30522, hidden_size=768, layers=12, heads=12, inner=3072),
         body=body,
         loss=loss,
         buffers=id_buffers,
@@ -295,7 +338,16 @@ FAMILIES = (
     Family(
         id="roberta",
         types={"roberta": "RoBERTa"},
-        dims=partial(_dims, names=Names("roberta"), vocab_size=50265, hidden_size=768, layers=12, heads=12, inner=3072, counted=True),
+        dims=partial(
+            _dims,
+            names=Names("roberta"),
+            vocab_size=50265,
+            hidden_size=768,
+            layers=12,
+            heads=12,
+            inner=3072,
+            counted=True,
+        ),
         body=body,
         loss=loss,
         buffers=id_buffers,
@@ -304,7 +356,16 @@ FAMILIES = (
     Family(
         id="xlm-roberta",
         types={"xlm-roberta": "XLM-RoBERTa", "camembert": "CamemBERT"},
-        dims=partial(_dims, names=Names("roberta"), vocab_size=30522, hidden_size=768, layers=12, heads=12, inner=3072, counted=True),
+        dims=partial(
+            _dims,
+            names=Names("roberta"),
+            vocab_size=30522,
+            hidden_size=768,
+            layers=12,
+            heads=12,
+            inner=3072,
+            counted=True,
+        ),
         body=body,
         loss=loss,
         buffers=id_buffers,
@@ -314,7 +375,14 @@ FAMILIES = (
         id="electra",
         types={"electra": "ELECTRA"},
         dims=partial(
-            _dims, names=Names("electra"), vocab_size=30522, hidden_size=256, layers=12, heads=4, inner=1024, embedding_size=128
+            _dims,
+            names=Names("electra"),
+            vocab_size=30522,
+            hidden_size=256,
+            layers=12,
+            heads=4,
+            inner=1024,
+            embedding_size=128,
         ),
         body=body,
         loss=loss,

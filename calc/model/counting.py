@@ -22,7 +22,10 @@ from calc.model.recipe import Recipe
 
 Part = Literal["text", "vision", "audio", "projector"]
 _PARTS: tuple[tuple[str, Part], ...] = (
-    (r"projector|projection|merger|connector|multi_modal|multimodal|abstractor|resampler|qformer|perceiver|aligner|modality", "projector"),
+    (
+        r"projector|projection|merger|connector|multi_modal|multimodal|abstractor|resampler|qformer|perceiver|aligner|modality",
+        "projector",
+    ),
     (r"vision|visual|image|vit\b|pixel|patch_embed", "vision"),
     (r"audio|speech|acoustic", "audio"),
 )
@@ -109,7 +112,11 @@ def of_architecture(model: Architecture) -> Counted:
     before, recording_mode.enabled = recording_mode.enabled, False
     try:
         with recording(Ledger()):
-            m = Modules(Recipe(batch=1, length=2, attention=model.family.attentions[0]), small, model_type=model.model_type)
+            m = Modules(
+                Recipe(batch=1, length=2, attention="sdpa" if "sdpa" in model.family.attentions else "eager"),
+                small,
+                model_type=model.model_type,
+            )
             x = model.family.body(m, empty((m.rows,), "i64", "token ids"))
             if model.family.loss is None:
                 model.family.head(m, x)

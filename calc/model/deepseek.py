@@ -15,7 +15,14 @@ from calc.model.config import Config, ConfigError
 from calc.model.decoder import decoder, pre_norm, sizes
 from calc.model.experts import Routed, chosen, experts, required
 from calc.model.family import Dims, Family, rotary_buffers
-from calc.model.latent import LatentDims, complex_attention, complex_rotation, halved_attention, interleaved_attention, latent_sizes
+from calc.model.latent import (
+    LatentDims,
+    complex_attention,
+    complex_rotation,
+    halved_attention,
+    interleaved_attention,
+    latent_sizes,
+)
 from calc.model.llama import mlp
 from calc.model.modules import Modules
 from calc.model.rotary import Rotation
@@ -131,7 +138,14 @@ def softmax_router(m: Modules, name: str, x: Tensor) -> Routed:
 
 
 def mixture_sizes(
-    config: Config, common: dict[str, Any], *, experts: int | None, top: int | None, width: int, shared: int | None, dense: int
+    config: Config,
+    common: dict[str, Any],
+    *,
+    experts: int | None,
+    top: int | None,
+    width: int,
+    shared: int | None,
+    dense: int,
 ) -> dict[str, Any]:
     """The sizes of the experts, and which layers have them: all after the first `first_k_dense_replace`."""
     layers = common["num_hidden_layers"]

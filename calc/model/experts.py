@@ -108,7 +108,9 @@ def _biases(m: Modules, name: str, width: int, places: Tensor) -> Tensor:
     return gather(m.weight(name, (m.c.num_experts, width), "expert"), (places.shape[0], width), places)
 
 
-def _product(m: Modules, name: str, x: Tensor, out: int, offsets: Tensor, biases: Tensor | None, transposed: bool) -> Tensor:
+def _product(
+    m: Modules, name: str, x: Tensor, out: int, offsets: Tensor, biases: Tensor | None, transposed: bool
+) -> Tensor:
     """Each group of copies times its expert, plus the biases if there are any."""
     count, inner = m.c.num_experts, x.shape[1]
     weight = m.weight(name, (count, inner, out) if transposed else (count, out, inner), "expert")
@@ -117,7 +119,11 @@ def _product(m: Modules, name: str, x: Tensor, out: int, offsets: Tensor, biases
 
 
 def chosen(
-    config: Config, *names: str, default: int | None = None, top: int | None = None, per_token: Sequence[str] = ("num_experts_per_tok",)
+    config: Config,
+    *names: str,
+    default: int | None = None,
+    top: int | None = None,
+    per_token: Sequence[str] = ("num_experts_per_tok",),
 ) -> tuple[int, int]:
     """How many experts a layer has, and how many of them a token passes. `default` and `top` are the class's own, None if it has none."""
     experts = required(config, *names, default=default, high=65536)

@@ -5,6 +5,7 @@ Mirrors transformers 5.24.0 models/glm4_moe, models/glm4_moe_lite, models/solar_
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -37,7 +38,13 @@ class GlmMoeDims(MixtureDims):
 
 def body(m: Modules, ids: Tensor) -> Tensor:
     """GLM-4.5: token ids (rows,) to hidden states (rows, hidden_size)."""
-    return decoder(m, ids, partial(_block, attend=self_attention, feed=mixture), others={"dense": _dense}, rotary_dim=m.c.rotary_dim)
+    return decoder(
+        m,
+        ids,
+        partial(_block, attend=self_attention, feed=mixture),
+        others={"dense": _dense},
+        rotary_dim=m.c.rotary_dim,
+    )
 
 
 def solar_body(m: Modules, ids: Tensor) -> Tensor:
@@ -52,7 +59,15 @@ def dots_body(m: Modules, ids: Tensor) -> Tensor:
     return decoder(m, ids, partial(_block, attend=qwen3.self_attention, feed=mixture), others=others, masked=masked)
 
 
-def _block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation, *, attend, feed) -> Tensor:  # type: ignore[no-untyped-def]
+def _block(
+    m: Modules,
+    x: Tensor,
+    mask: Tensor | None,
+    positions: Rotation,
+    *,
+    attend: Callable[[Modules, Tensor, Tensor | None, Rotation], Tensor],
+    feed: Callable[[Modules, Tensor], Tensor],
+) -> Tensor:
     return pre_norm(m, x, attend, feed, mask, positions)
 
 
@@ -63,9 +78,24 @@ def _dense(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> T
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Grouped-query attention, a part of each head rotated, queries and keys perhaps normed."""
     c = m.c
-    q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), c.num_attention_heads, c.head_dim)
-    k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
-    v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
+    q = split(
+        m,
+        m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias),
+        c.num_attention_heads,
+        c.head_dim,
+    )
+    k = split(
+        m,
+        m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        c.num_key_value_heads,
+        c.head_dim,
+    )
+    v = split(
+        m,
+        m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        c.num_key_value_heads,
+        c.head_dim,
+    )
     if c.use_qk_norm:
         q = rms_norm(m, "self_attn.q_norm", q)
         k = rms_norm(m, "self_attn.k_norm", k)
@@ -126,7 +156,11 @@ def lite_dims(config: Config) -> Dims:
     )  # fmt: skip
     mixed = mixture_sizes(config, common, experts=64, top=4, width=1536, shared=1, dense=1)
     return LatentDims(
-        **{**mixed, "kinds": sparse_kinds(config, mixed["kinds"]), **latent_sizes(config, q_lora_rank=768, nope=192, value=256)},
+        **{
+            **mixed,
+            "kinds": sparse_kinds(config, mixed["kinds"]),
+            **latent_sizes(config, q_lora_rank=768, nope=192, value=256),
+        },
         **groups(config, mixed["num_experts"], n_group=1, topk_group=1),
         norm_topk_prob=config.boolean("norm_topk_prob", default=True),
         rope_interleave=config.boolean("rope_interleave", default=True),
@@ -144,7 +178,12 @@ def sparse_kinds(config: Config, kinds: tuple[str, ...]) -> tuple[str, ...]:
     for word in words:
         if word not in ("dense", "sparse"):
             raise ConfigError("mlp_layer_types", f"should hold dense or sparse, not {word[:40]!r}")
-    return tuple([kind.partition(" ")[0] + (" dense" if word == "dense" else "") for kind, word in zip(kinds, words, strict=True)])
+    return tuple(
+        [
+            kind.partition(" ")[0] + (" dense" if word == "dense" else "")
+            for kind, word in zip(kinds, words, strict=True)
+        ]
+    )
 
 
 def dots_dims(config: Config) -> Dims:

@@ -5,9 +5,23 @@ from __future__ import annotations
 
 from functools import partial
 
-from calc.autograd.elementwise import add, add_broadcast, add_constant, cast, clamp, dropout, from_output, mul, scale, softmax, sub, sub_broadcast
+from calc.autograd.elementwise import (
+    add,
+    add_broadcast,
+    add_constant,
+    cast,
+    clamp,
+    dropout,
+    from_output,
+    mul,
+    scale,
+    softmax,
+    sub,
+    sub_broadcast,
+)
 from calc.autograd.routing import maximum, topk
-from calc.autograd.shapes import cat, expand, part, repeat, rows, split as split_last
+from calc.autograd.shapes import cat, expand, part, repeat, rows
+from calc.autograd.shapes import split as split_last
 from calc.autograd.tensor import Tensor
 from calc.model.attention import contiguous_rows, matmul, split
 from calc.model.config import Config
@@ -21,7 +35,9 @@ from calc.model.rotary import Rotation, rotation
 
 def body(m: Modules, ids: Tensor) -> Tensor:
     """Token ids (rows,) to hidden states (rows, hidden_size)."""
-    return decoder(m, ids, block, masked=("full", "sliding"), norm=wide_rms_norm, angles=partial(rotation, doubled=False))
+    return decoder(
+        m, ids, block, masked=("full", "sliding"), norm=wide_rms_norm, angles=partial(rotation, doubled=False)
+    )
 
 
 def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
@@ -32,9 +48,24 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Grouped-query attention in which each head may also look at its sink."""
     c = m.c
-    q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), c.num_attention_heads, c.head_dim)
-    k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
-    v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
+    q = split(
+        m,
+        m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias),
+        c.num_attention_heads,
+        c.head_dim,
+    )
+    k = split(
+        m,
+        m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        c.num_key_value_heads,
+        c.head_dim,
+    )
+    v = split(
+        m,
+        m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        c.num_key_value_heads,
+        c.head_dim,
+    )
     rotated_q, rotated_k = _rotated(q, positions), _rotated(k, positions)
     q, k = rotated_q, rotated_k
     del rotated_q, rotated_k

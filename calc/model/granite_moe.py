@@ -56,7 +56,14 @@ def shared_mlp(m: Modules, x: Tensor) -> Tensor:
 
 def dims(config: Config) -> Dims:
     """GraniteMoeConfig's and GraniteMoeSharedConfig's fields and defaults."""
-    common = sizes(config, vocab_size=32000, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32, num_attention_heads=32)
+    common = sizes(
+        config,
+        vocab_size=32000,
+        hidden_size=4096,
+        intermediate_size=11008,
+        num_hidden_layers=32,
+        num_attention_heads=32,
+    )
     bias = config.boolean("attention_bias", default=False)
     count, top = chosen(config, "num_local_experts", default=8, top=2)
     shared = config.text("model_type") == "granitemoeshared"

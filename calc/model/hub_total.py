@@ -58,7 +58,10 @@ def _reasons(counted: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
     if context:
         yield Reason("causal masks are stored in every layer", layers * context * context)
         yield Reason("causal masks are stored in every second layer", layers // 2 * context * context)
-        yield Reason("causal masks and the number that stands for masked scores are stored in every layer", layers * (context * context + 1))
+        yield Reason(
+            "causal masks and the number that stands for masked scores are stored in every layer",
+            layers * (context * context + 1),
+        )
     sparse = sum(not kind.endswith("dense") for kind in dims.kinds)
     experts = getattr(dims, "num_experts", 0)
     if experts:
@@ -77,8 +80,14 @@ def _quantized(counted: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
     if beside > numbers:
         yield Reason(f"scales of the {checkpoint.method.label} weights are stored beside them", beside - numbers)
     elif beside < numbers:
-        yield Reason(f"several {checkpoint.format.bits}-bit weights are packed into one element, with scales beside them", beside - numbers)
-        yield Reason(f"several {checkpoint.format.bits}-bit weights are packed into one element", -(numbers - numbers * checkpoint.format.bits // 8))
+        yield Reason(
+            f"several {checkpoint.format.bits}-bit weights are packed into one element, with scales beside them",
+            beside - numbers,
+        )
+        yield Reason(
+            f"several {checkpoint.format.bits}-bit weights are packed into one element",
+            -(numbers - numbers * checkpoint.format.bits // 8),
+        )
 
 
 def _encoder_heads(counted: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
@@ -95,7 +104,9 @@ def _encoder_heads(counted: Counted, config: Mapping[str, Any]) -> Iterator[Reas
 
 def _next_token_layers(counted: Counted, reader: Config, dims: Dims, experts: int) -> Iterator[Reason]:
     """Layers that predict tokens further ahead: a block of the last kind, two norms, a matrix that joins them, a norm, embeddings and head."""
-    number = reader.integer("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", default=None, low=0, high=64)
+    number = reader.integer(
+        "num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", default=None, low=0, high=64
+    )
     if not number:
         return
     last = dims.kinds[-1]
@@ -105,7 +116,10 @@ def _next_token_layers(counted: Counted, reader: Config, dims: Dims, experts: in
     hidden = dims.hidden_size
     joined = block + 2 * hidden * hidden + 3 * hidden
     yield Reason("layers for tokens further ahead are stored", number * joined)
-    yield Reason("layers for tokens further ahead are stored, each with embeddings and a head", number * (joined + 2 * dims.vocab_size * hidden))
+    yield Reason(
+        "layers for tokens further ahead are stored, each with embeddings and a head",
+        number * (joined + 2 * dims.vocab_size * hidden),
+    )
     if experts:
         yield Reason("their routers' correction biases", number * experts)
     checkpoint = quantized_checkpoint(reader.values)

@@ -30,9 +30,24 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Grouped-query attention; queries and keys are normed after they are rotated."""
     c = m.c
-    q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), c.num_attention_heads, c.head_dim)
-    k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
-    v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
+    q = split(
+        m,
+        m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias),
+        c.num_attention_heads,
+        c.head_dim,
+    )
+    k = split(
+        m,
+        m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        c.num_key_value_heads,
+        c.head_dim,
+    )
+    v = split(
+        m,
+        m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        c.num_key_value_heads,
+        c.head_dim,
+    )
     rotated_q, rotated_k = rotated(q, positions), rotated(k, positions)
     q, k = rotated_q, rotated_k
     del rotated_q, rotated_k
@@ -55,7 +70,14 @@ def mixture(m: Modules, x: Tensor) -> Tensor:
 
 def dims(config: Config) -> Dims:
     """HunYuanMoEV1Config's fields and defaults."""
-    common = sizes(config, vocab_size=290943, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32, num_attention_heads=32)
+    common = sizes(
+        config,
+        vocab_size=290943,
+        hidden_size=4096,
+        intermediate_size=11008,
+        num_hidden_layers=32,
+        num_attention_heads=32,
+    )
     bias = config.boolean("attention_bias", default=False)
     count = alike(config, "num_experts", default=1)
     top = alike(config, "moe_topk", "num_experts_per_tok", default=1)

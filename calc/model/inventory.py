@@ -32,7 +32,12 @@ from calc.model.config import Config, ConfigError
 from calc.model.parameters import Parameter, Role
 
 FOLDER = Path(__file__).parent / "inventories"
-_OPERATIONS: Mapping[type, Callable[[int, int], int]] = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.FloorDiv: floordiv}
+_OPERATIONS: Mapping[type, Callable[[int, int], int]] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
+    ast.FloorDiv: floordiv,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,10 @@ def inventory(model_type: str) -> Inventory:
         defaults={field: json.loads(value) for field, value in found.get("default", ())},
         derived=dict(cast("list[tuple[str, str]]", found.get("derived", ()))),
         only={field: json.loads(value) for field, value in found.get("only", ())},
-        layers={field: (depth, kind, period, offset, other) for field, depth, kind, period, offset, other in found.get("layers", ())},
+        layers={
+            field: (depth, kind, period, offset, other)
+            for field, depth, kind, period, offset, other in found.get("layers", ())
+        },
         includes=tuple((field, prefix) for field, prefix in found.get("include", ())),
         rows=tuple(_row(*fields) for fields in found.get("tensor", ())),
         experts=cast("tuple[str, str]", tuple(found["experts"][0])) if "experts" in found else None,
@@ -99,7 +107,9 @@ def inventory(model_type: str) -> Inventory:
 
 
 def _row(role: str, name: str, count: str, shape: str, *flags: str) -> Row:
-    return Row(cast(Role, role), name, count, tuple(shape.split(",")), tuple([(flag[1:], flag[0] == "?") for flag in flags]))
+    return Row(
+        cast(Role, role), name, count, tuple(shape.split(",")), tuple([(flag[1:], flag[0] == "?") for flag in flags])
+    )
 
 
 class Sizes:
@@ -177,7 +187,9 @@ def inner(config: Config, name: str) -> Config | None:
     return config if name == "text_config" and config.given("hidden_size") is not None else None
 
 
-def tensors(table: Inventory, config: Config, included: Callable[[Mapping[str, Any]], tuple[Parameter, ...]]) -> Iterator[Parameter]:
+def tensors(
+    table: Inventory, config: Config, included: Callable[[Mapping[str, Any]], tuple[Parameter, ...]]
+) -> Iterator[Parameter]:
     """Every parameter of the class that the config describes; `included` counts a part by its own model_type.
 
     Raises ConfigError for a field that the table does not hold in that value, or that gives a size below zero.
@@ -197,7 +209,12 @@ def tensors(table: Inventory, config: Config, included: Callable[[Mapping[str, A
         part = inner(config, field)
         values = {} if part is None else dict(part.values)
         for parameter in included(values):
-            yield replace(parameter, name=parameter.name.replace("model.", f"{prefix}.", 1) if parameter.name.startswith("model.") else parameter.name)
+            yield replace(
+                parameter,
+                name=parameter.name.replace("model.", f"{prefix}.", 1)
+                if parameter.name.startswith("model.")
+                else parameter.name,
+            )
 
 
 def _check(config: Config, path: str, value: Any) -> None:

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from calc.autograd.elementwise import add, cast, complex_mul, mul, scale, sub
-from calc.autograd.shapes import cat, copy_into, expand, part, reshape, split as split_last
+from calc.autograd.shapes import cat, copy_into, expand, part, reshape
+from calc.autograd.shapes import split as split_last
 from calc.autograd.tensor import Tensor, empty
 from calc.model.attention import attention, split
 from calc.model.config import Config
@@ -116,12 +117,20 @@ def _expanded(m: Modules, latent: Tensor, k_rot: Tensor) -> tuple[Tensor, Tensor
 
 
 def latent_sizes(
-    config: Config, *, q_lora_rank: int | None, kv_lora_rank: int = 512, nope: int = 128, rope: int = 64, value: int = 128
+    config: Config,
+    *,
+    q_lora_rank: int | None,
+    kv_lora_rank: int = 512,
+    nope: int = 128,
+    rope: int = 64,
+    value: int = 128,
 ) -> dict[str, Any]:
     """The fields of latent attention; each argument is the class's default. A null q_lora_rank means one plain projection."""
     rope = config.integer("qk_rope_head_dim", default=rope, high=65536)
     return {
-        "q_lora_rank": None if config.null("q_lora_rank") else config.integer("q_lora_rank", default=q_lora_rank, high=10**6),
+        "q_lora_rank": None
+        if config.null("q_lora_rank")
+        else config.integer("q_lora_rank", default=q_lora_rank, high=10**6),
         "kv_lora_rank": config.integer("kv_lora_rank", default=kv_lora_rank, high=10**6),
         "qk_nope_head_dim": config.integer("qk_nope_head_dim", default=nope, high=65536),
         "qk_rope_head_dim": rope,

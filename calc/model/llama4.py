@@ -3,13 +3,26 @@ every token. Mirrors transformers 5.24.0 models/llama4/modeling_llama4.py."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from calc.autograd.elementwise import add, add_constant, add_in_place, cast, complex_mul, from_output, mean, mul, rsqrt, square
+from calc.autograd.elementwise import (
+    add,
+    add_constant,
+    add_in_place,
+    cast,
+    complex_mul,
+    from_output,
+    mean,
+    mul,
+    rsqrt,
+    square,
+)
 from calc.autograd.linear import bmm
 from calc.autograd.routing import copied, scatter_into, summed_groups, topk
-from calc.autograd.shapes import laid_out, reshape, split as split_last
+from calc.autograd.shapes import laid_out, reshape
+from calc.autograd.shapes import split as split_last
 from calc.autograd.tensor import Tensor, empty
 from calc.model.activations import activated
 from calc.model.attention import Eager, attention, split
@@ -41,10 +54,20 @@ def body(m: Modules, ids: Tensor) -> Tensor:
         "unrotated-dense": partial(block, feed=dense, rotate=False),
     }
     masked = tuple(sorted({kind.partition(" ")[0] for kind in m.c.kinds}))
-    return decoder(m, ids, partial(block, feed=mixture), others=others, masked=masked, norm=rms_norm, angles=complex_rotation)
+    return decoder(
+        m, ids, partial(block, feed=mixture), others=others, masked=masked, norm=rms_norm, angles=complex_rotation
+    )
 
 
-def block(m, x, mask, positions, *, feed, rotate=True):  # type: ignore[no-untyped-def]
+def block(
+    m: Modules,
+    x: Tensor,
+    mask: Tensor | None,
+    positions: Rotation,
+    *,
+    feed: Callable[[Modules, Tensor], Tensor],
+    rotate: bool = True,
+) -> Tensor:
     """One decoder layer."""
     residual = x
     x = rms_norm(m, "input_layernorm", x)
@@ -73,9 +96,24 @@ def l2_norm(x: Tensor) -> Tensor:
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation, rotate: bool) -> Tensor:
     """Grouped-query attention: rotated and perhaps normed, or unrotated with queries that grow with their position."""
     c = m.c
-    q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), c.num_attention_heads, c.head_dim)
-    k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
-    v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
+    q = split(
+        m,
+        m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias),
+        c.num_attention_heads,
+        c.head_dim,
+    )
+    k = split(
+        m,
+        m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        c.num_key_value_heads,
+        c.head_dim,
+    )
+    v = split(
+        m,
+        m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        c.num_key_value_heads,
+        c.head_dim,
+    )
     scales = counted = None
     if rotate:
         turned_q, turned_k = rotated(q, k, positions)
@@ -137,7 +175,7 @@ def _scores(logits: Tensor, top: int) -> Tensor:
 def _experts(m: Modules, x: Tensor) -> Tensor:
     """(experts, rows, hidden) in and out."""
     c = m.c
-    count, rows, hidden = x.shape
+    count, _, hidden = x.shape
     width = c.moe_intermediate_size
     up_weight = m.weight("feed_forward.experts.gate_up_proj", (count, hidden, 2 * width), "expert")
     down_weight = m.weight("feed_forward.experts.down_proj", (count, width, hidden), "expert")
@@ -165,12 +203,20 @@ def dims(config: Config) -> Dims:
     bias = config.boolean("attention_bias", default=False)
     count, top = chosen(config, "num_local_experts", default=16, top=1)
     interval = config.integer("no_rope_layer_interval", default=4)
-    rotated = config.integers("no_rope_layers", default=None) or tuple([int((i + 1) % interval != 0) for i in range(layers)])
+    rotated = config.integers("no_rope_layers", default=None) or tuple(
+        [int((i + 1) % interval != 0) for i in range(layers)]
+    )
     if len(rotated) < layers:
         raise ConfigError("no_rope_layers", f"should have num_hidden_layers ({layers}) entries, not {len(rotated)}")
     step = config.integer("interleave_moe_layer_step", default=1)
-    sparse = set(range(step - 1, layers, step)) if config.given("moe_layers") is None else set(config.integers("moe_layers"))
-    chunk = None if config.null("attention_chunk_size") else config.integer("attention_chunk_size", default=8192, high=10**9)
+    sparse = (
+        set(range(step - 1, layers, step)) if config.given("moe_layers") is None else set(config.integers("moe_layers"))
+    )
+    chunk = (
+        None
+        if config.null("attention_chunk_size")
+        else config.integer("attention_chunk_size", default=8192, high=10**9)
+    )
     kinds = []
     for i in range(layers):
         mask = "chunked" if rotated[i] and chunk is not None else "full"
@@ -187,7 +233,9 @@ def dims(config: Config) -> Dims:
         shared_intermediate_size=common["intermediate_size"],
         intermediate_size_mlp=config.integer("intermediate_size_mlp", default=16384),
         use_qk_norm=config.boolean("use_qk_norm", default=True),
-        attn_temperature_tuning=bool(config.given("attn_temperature_tuning")) if config.given("attn_temperature_tuning") is not None else True,
+        attn_temperature_tuning=bool(config.given("attn_temperature_tuning"))
+        if config.given("attn_temperature_tuning") is not None
+        else True,
     )
 
 

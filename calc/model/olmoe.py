@@ -27,12 +27,20 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Grouped-query attention with normed, perhaps clipped projections."""
     c = m.c
-    q = rms_norm(m, "self_attn.q_norm", m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias))
-    k = rms_norm(m, "self_attn.k_norm", m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias))
+    q = rms_norm(
+        m, "self_attn.q_norm", m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias)
+    )
+    k = rms_norm(
+        m, "self_attn.k_norm", m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias)
+    )
     v = m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias)
     if c.clip_qkv:
         q, k, v = clamp_in_place(q), clamp_in_place(k), clamp_in_place(v)
-    q, k, v = split(m, q, c.num_attention_heads, c.head_dim), split(m, k, c.num_key_value_heads, c.head_dim), split(m, v, c.num_key_value_heads, c.head_dim)
+    q, k, v = (
+        split(m, q, c.num_attention_heads, c.head_dim),
+        split(m, k, c.num_key_value_heads, c.head_dim),
+        split(m, v, c.num_key_value_heads, c.head_dim),
+    )
     rotated_q, rotated_k = rotated(q, positions), rotated(k, positions)
     q, k = rotated_q, rotated_k
     del rotated_q, rotated_k

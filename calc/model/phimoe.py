@@ -39,7 +39,7 @@ def sparse_mixer(scores: Tensor) -> tuple[Tensor, Tensor]:
     """
     first, first_place, first_maxima = _drawn(scores)
     masked = record("scatter", scores.shape, scores.dtype, (scores,), lambda g: (None,), (first_place.storage,))
-    second, second_place, second_maxima = _drawn(scores, masked)
+    second, _second_place, second_maxima = _drawn(scores, masked)
     rows = (scores.shape[0], 2)
     weights = cat((first, second), rows)
     places = empty(rows, "i64", "cat")

@@ -97,7 +97,9 @@ def _bnb4(out: int, inner: int, layout: Layout) -> Stored:
     packed = _parts(numbers, 2)
     if not layout.double:
         return Stored(packed + blocks + 16, packed + 4 * blocks + 64)
-    return Stored(packed + blocks + _parts(blocks, 256) + 256 + 16 + 1, packed + blocks + 4 * _parts(blocks, 256) + 1024 + 64 + 4)
+    return Stored(
+        packed + blocks + _parts(blocks, 256) + 256 + 16 + 1, packed + blocks + 4 * _parts(blocks, 256) + 1024 + 64 + 4
+    )
 
 
 def _bnb8(out: int, inner: int, layout: Layout) -> Stored:
@@ -203,10 +205,20 @@ def quantized_checkpoint(config: Mapping[str, Any]) -> QuantizedCheckpoint | Non
 def _read(given: Config) -> QuantizedCheckpoint:
     name = given.text("quant_method", default="modelopt" if given.given("quant_algo") is not None else None)
     if name not in METHODS:
-        raise ConfigError("quantization_config.quant_method", f"should be one of {', '.join(METHODS)}, not {name[:40]!r}")
-    spared = tuple([*given.texts("modules_to_not_convert", default=None), *given.texts("ignore", default=None), *given.texts("exclude_modules", default=None)])
+        raise ConfigError(
+            "quantization_config.quant_method", f"should be one of {', '.join(METHODS)}, not {name[:40]!r}"
+        )
+    spared = tuple(
+        [
+            path
+            for field in ("modules_to_not_convert", "ignore", "exclude_modules")
+            for path in given.texts(field, default=None)
+        ]
+    )
     format_id, layout = _layout(name, given)
-    return QuantizedCheckpoint(METHODS[name], FORMATS.get(format_id), layout, spared or ("lm_head",), ("*experts*",) if name == "mxfp4" else ())
+    return QuantizedCheckpoint(
+        METHODS[name], FORMATS.get(format_id), layout, spared or ("lm_head",), ("*experts*",) if name == "mxfp4" else ()
+    )
 
 
 def _layout(name: str, given: Config) -> tuple[str, Layout]:
@@ -239,7 +251,8 @@ def _layout(name: str, given: Config) -> tuple[str, Layout]:
 
 def _compressed(given: Config) -> tuple[str, Layout]:
     groups = given.given("config_groups")
-    weights = next(iter(groups.values()), {}).get("weights") if isinstance(groups, Mapping) and groups else None
+    first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
+    weights = first.get("weights") if isinstance(first, Mapping) else None
     weights = weights if isinstance(weights, Mapping) else {}
     kind = str(given.given("format"))
     if "mxfp4" in kind:
@@ -258,7 +271,11 @@ def _matches(pattern: str, module: str) -> bool:
     if pattern.startswith("re:"):
         return re.fullmatch(pattern[3:], module.replace("*", "0")) is not None
     return any(
-        fnmatchcase(path, pattern) or path == pattern or path.startswith(f"{pattern}.") or path.endswith(f".{pattern}") or f".{pattern}." in f".{path}."
+        fnmatchcase(path, pattern)
+        or path == pattern
+        or path.startswith(f"{pattern}.")
+        or path.endswith(f".{pattern}")
+        or f".{pattern}." in f".{path}."
         for path in (module, module.replace("*", "7"))
     )
 

@@ -53,7 +53,9 @@ def qwen3_mixture(m: Modules, x: Tensor) -> Tensor:
     return x
 
 
-def mixture(config: Config, common: dict[str, Any], kinds: tuple[str, ...], *, experts: int, top: int, width: int) -> dict[str, Any]:
+def mixture(
+    config: Config, common: dict[str, Any], kinds: tuple[str, ...], *, experts: int, top: int, width: int
+) -> dict[str, Any]:
     """The sizes of the experts, and which layers have them: each `decoder_sparse_step`-th, but for `mlp_only_layers`."""
     step = config.integer("decoder_sparse_step", default=1)
     dense = set(config.integers("mlp_only_layers", default=None))
