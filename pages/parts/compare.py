@@ -26,8 +26,9 @@ from pages.parts.downloads import address
 from pages.parts.here import Here
 from pages.parts.models import Unknown
 from pages.parts.state import plain, t
-from pages.parts.tables import table, unbroken
+from pages.parts.tables import table
 from pages.parts.verdict import LOOK
+from pages.parts.words import small, unbroken
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def cards(here: Here, compared: Sequence[Side]) -> None:
             with st.container(border=True, gap="small", key=f"side_{place}"):
                 colour, sign = LOOK[side.verdict]
                 st.markdown(f"**{plain(side.name)}** :{colour}-badge[{sign} {t(f'verdict.{side.verdict}')}]")
-                st.caption(plain(side.label))
+                st.markdown(small(plain(side.label)))
                 if side.answer is None:
                     st.markdown(t("compare.unanswered", why=plain(side.refusal)))
                 else:
@@ -200,7 +201,7 @@ def settings_table(compared: Sequence[Side]) -> None:
     """The settings that differ."""
     rows = setting_rows(compared)
     if not rows:
-        st.caption(t("compare.settings.none"))
+        st.markdown(small(t("compare.settings.none")))
         return
     table([t("compare.setting"), *(side.name for side in compared)], rows, alt=t("compare.settings"))
 

@@ -10,7 +10,8 @@ from calc.units import MIB, Bytes
 from pages.parts import state, worked
 from pages.parts.here import Here
 from pages.parts.state import t
-from pages.parts.tables import table, unbroken
+from pages.parts.tables import table
+from pages.parts.words import small, unbroken
 
 HEADS = ("tensor", "shape", "dtype", "count", "token", "total", "why", "removed")
 PHONE = ("tensor", "total", "removed")
@@ -24,17 +25,17 @@ def kept(here: Here) -> None:
     plan = here.scenario.plan
     tokens = plan.micro_batch_size * plan.seq_len
     st.header(t("kept.title"), anchor=False)
-    st.caption(t("kept.about", total=found.total, token=_per_token(found.total, tokens)))
+    st.markdown(small(t("kept.about", total=found.total, token=_per_token(found.total, tokens))))
     heads = [t(f"kept.{head}") for head in HEADS]
     shown = sorted((row for row in found.rows if row.total >= LEAST), key=lambda row: -int(row.total))
     rows = [_row(row, tokens) for row in shown]
     if found.rest >= LEAST:
         why = t("keeper.checkpoint") if plan.gradient_checkpointing != "none" else ""
         rows.append([t("kept.rest"), "", "", "", _per_token(found.rest, tokens), unbroken(found.rest), why, ""])
-    small = [row for row in found.rows if row.total < LEAST]
-    if small:
-        total = Bytes(sum(int(row.total) for row in small))
-        rows.append([t("kept.small", count=len(small)), "", "", "", _per_token(total, tokens), unbroken(total), "", ""])
+    little = [row for row in found.rows if row.total < LEAST]
+    if little:
+        total = Bytes(sum(int(row.total) for row in little))
+        rows.append([t("kept.small", count=len(little)), "", "", "", _per_token(total, tokens), unbroken(total), "", ""])
     # A phone has no room for the reasons beside the figures: they stay with what removes the tensor.
     places = [HEADS.index(head) for head in PHONE] if state.on_phone() else range(len(HEADS))
     table([heads[place] for place in places], [[row[place] for place in places] for row in rows], alt=t("kept.alt"))

@@ -10,6 +10,7 @@ from calc.planner.levers import with_values
 from pages.parts import state
 from pages.parts.here import Here
 from pages.parts.state import plain, t
+from pages.parts.words import small
 
 LARGEST_FILE = 20_000_000
 """Bytes of a file of lengths that are read."""
@@ -18,7 +19,7 @@ LARGEST_FILE = 20_000_000
 def token_lengths(here: Here) -> None:
     """Boxes to give them, and what they come to."""
     with st.expander(t("tokens.title"), key="tokens_open"):
-        st.caption(t("tokens.about"))
+        st.markdown(small(t("tokens.about")))
         typed = st.text_area(t("tokens.paste"), key="tokens_text", height=90, placeholder="512 1024 387 …")
         uploaded = st.file_uploader(t("tokens.upload"), type=["txt", "csv", "json", "jsonl"], key="tokens_file")
         given = uploaded.getvalue()[:LARGEST_FILE].decode(errors="replace") if uploaded else str(typed)

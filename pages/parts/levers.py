@@ -17,6 +17,7 @@ from pages.parts import charts, state, worked
 from pages.parts.here import Here
 from pages.parts.state import plain, t
 from pages.parts.verdict import LOOK
+from pages.parts.words import small
 
 SHOWN = 6
 """Suggestions that stand open; the others wait behind them."""
@@ -56,7 +57,7 @@ def levers(here: Here) -> None:
             pairs = worked.lever_pairs(here)
             _list(list(pairs), "pair")
             if not pairs:
-                st.caption(t("levers.pairs.none"))
+                st.markdown(small(t("levers.pairs.none")))
     if given.useless:
         with st.expander(t("levers.useless", count=len(given.useless))):
             st.markdown("\n".join(f"- **{t(f'lever.{one.lever.id}')}**: {why(one)}" for one in given.useless))
@@ -108,10 +109,10 @@ def _list(some: list[Suggestion], place: str) -> None:
                 colour, sign = LOOK[one.answer.verdict]
                 verdict = f":{colour}-badge[{sign} {t(f'verdict.{one.answer.verdict}')}]"
                 st.markdown(f"**{name(one)}** · **−{one.saved}** → {one.answer.peak.allocated} {verdict}")
-                st.caption(_terms(one), help=_details(one.levers))
+                st.markdown(small(_terms(one)), help=_details(one.levers))
             st.button(
                 t("levers.apply"), key=f"apply_{place}_{number}", help=t("levers.apply.help", name=name(one)),
-                on_click=state.go, args=(one.scenario,), type="primary" if number == 0 and place == "best" else "secondary",
+                on_click=state.go, args=(one.scenario,),
             )  # fmt: skip
 
 
@@ -180,7 +181,7 @@ def _solved(what: str, solution: Solution | None, beside: str) -> None:
         st.metric(t(f"solve.{what}"), shown, beside, delta_color="off", delta_arrow="off")
         for problem in solution.answer.problems if solution else ():
             if problem.code == "beyond_context":
-                st.caption(plain(problem.message))
+                st.markdown(small(plain(problem.message)))
         if solution:
             st.button(
                 t("solve.use"), key=f"solve_{what}", on_click=state.go, args=(solution.scenario,),
@@ -209,7 +210,7 @@ def plans(here: Here) -> None:
     with opened:
         if not opened.open:
             return
-        st.caption(t("plans.about"))
+        st.markdown(small(t("plans.about")))
         left, right = st.columns(2)
         with left:
             full = st.toggle(t("plans.full"), key="plans_full")
@@ -247,7 +248,7 @@ def _plan(here: Here, one: Fitting, number: int) -> None:
             steps = [t(f"lever.{lever.id}") for lever in one.levers]
             if plan.micro_batch_size != here.scenario.plan.micro_batch_size:
                 steps.append(t("plans.split", batch=plan.micro_batch_size, steps=plan.gradient_accumulation_steps))
-            st.caption(" + ".join(steps) or t("plans.unchanged"))
+            st.markdown(small(" + ".join(steps) or t("plans.unchanged")))
         st.button(
             t("levers.apply"), key=f"plan_apply_{number}", on_click=state.go, args=(one.scenario,),
             help=t("levers.apply.help", name=t(f"option.method.{one.method}")),

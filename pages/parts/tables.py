@@ -7,11 +7,6 @@ from collections.abc import Sequence
 import streamlit as st
 
 
-def unbroken(size: object) -> str:
-    """An amount that no line ends inside of."""
-    return str(size).replace(" ", "\N{NO-BREAK SPACE}")
-
-
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, alt: str) -> None:
     """Rows under their heads. A head that is empty or said twice is told apart by blanks, which Streamlit does not show."""
     names = [head + " " * place for place, head in enumerate(heads)]

@@ -13,8 +13,9 @@ from calc.units import Bytes
 from pages.parts import charts, levers, worked
 from pages.parts.here import Here
 from pages.parts.state import t
-from pages.parts.tables import table, unbroken
+from pages.parts.tables import table
 from pages.parts.verdict import LOOK
+from pages.parts.words import small, unbroken
 
 POINTS = 14
 
@@ -39,7 +40,7 @@ def trades(here: Here) -> None:
                 figure(lines, sizes, now, here.gpu.capacity), key=f"trades_{what}", alt=alt, name=f"memory-by-{what}"
             )
     st.subheader(t("trades.table"), anchor=False)
-    st.caption(t("trades.table.about"))
+    st.markdown(small(t("trades.table.about")))
     heads = [t(f"trades.{head}") for head in ("way", "micro", "peak", "instant", "verdict", "time")]
     table(heads, [_row(way) for way in worked.ways(here)], alt=t("trades.table"))
 

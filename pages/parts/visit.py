@@ -17,6 +17,7 @@ from pages.parts import state
 from pages.parts.here import Here
 from pages.parts.state import plain, t
 from pages.parts.verdict import LOOK
+from pages.parts.words import small
 
 PINS = "pins"
 """The key of the link that holds them."""
@@ -100,7 +101,7 @@ def menu(here: Here) -> None:
                 help=t("visit.undo.help", name=plain(before.label)),
             )  # fmt: skip
         pin_button(here, key="pin")
-        st.caption(t("visit.history"))
+        st.markdown(small(t("visit.history")))
         for place, one in reversed(list(enumerate(seen))):
             st.button(
                 plain(one.label), key=f"seen_{place}", icon=LOOK[one.verdict][1], type="tertiary", width="stretch",
@@ -127,7 +128,7 @@ def pin_button(here: Here, *, key: str) -> None:
         disabled=bool(why),
         width="stretch",
     )
-    st.caption(why or t("visit.pinned", count=len(there), most=MOST))
+    st.markdown(small(why or t("visit.pinned", count=len(there), most=MOST)))
 
 
 def linkable(scenario: Scenario) -> bool:

@@ -36,7 +36,7 @@ QUERY = link.encoded(link.params(FIRST) | {"pins": pinned_text([SECOND, THIRD])}
 
 def shown(page: Page) -> list[str]:
     """Every side and every table of the page."""
-    page.locator(".st-key-side_2").wait_for()
+    page.get_by_role("table").nth(2).wait_for()
     sides = [page.locator(f".st-key-side_{place}").inner_text() for place in range(3)]
     return [*sides, *page.get_by_role("table").all_inner_texts()]
 
