@@ -33,7 +33,7 @@ with st.container(border=True):
             st.badge(t("optimizers.used"), icon=":material/check:", color="blue")
         else:
             st.button(
-                t("optimizers.use", name=row.id), key="use_optimizer", type="primary", on_click=state.go,
+                t("optimizers.use", name=row.id), key="use_optimizer", on_click=state.go,
                 args=(chosen.scenario,), disabled=not chosen.runs,
             )  # fmt: skip
     st.markdown(" ".join(plain(said) for said in (row.cost, row.note, chosen.refusal or row.blocked) if said))

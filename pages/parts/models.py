@@ -200,7 +200,7 @@ def _others() -> None:
         if config is None:
             st.warning(problem)
         else:
-            st.button(t("model.use"), key="config_use", type="primary", on_click=_use, args=(config, name))
+            st.button(t("model.use"), key="config_use", on_click=_use, args=(config, name))
     st.text_input(
         t("model.token"),
         key=TOKEN,
