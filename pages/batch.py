@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import fit_map, levers, worked
+from pages.parts import fit_map, levers
 from pages.parts.frame import framed
 from pages.parts.kept import kept
 from pages.parts.lengths import token_lengths
-from pages.parts.state import plain, t
+from pages.parts.state import t
 from pages.parts.trades import trades
 from pages.parts.verdict import headline
 
@@ -17,16 +17,7 @@ if here.answer is None:
     headline(here)
     st.stop()
 
-batch, length, _ = worked.reach(here)
-plan = here.scenario.plan
-if batch and length:
-    title = t(
-        "batch.title", gpu=plain(here.gpu.name), batch=f"{batch.value:,}", length=f"{plan.seq_len:,}", longest=f"{length.value:,}",
-        now=f"{plan.micro_batch_size:,}",
-    )  # fmt: skip
-else:
-    title = t("batch.none", gpu=plain(here.gpu.name))
-st.title(title, anchor=False)
+st.title(levers.limits(here), anchor=False)
 
 with st.container(border=True):
     st.header(t("map.title"), help=t("map.hint"), anchor=False)

@@ -175,6 +175,20 @@ def reach(here: Here) -> None:
         _smallest(here)
 
 
+def limits(here: Here) -> str:
+    """How far one can go, in one sentence."""
+    batch, length, _ = worked.reach(here)
+    plan, gpu = here.scenario.plan, plain(here.gpu.name)
+    if batch is None or length is None:
+        none = t("batch.none", gpu=gpu, length=f"{plan.seq_len:,}")
+        some = t("batch.some", longest=f"{length.value:,}", now=f"{plan.micro_batch_size:,}") if length else ""
+        return f"{none} {some}".strip()
+    return t(
+        "batch.title", gpu=gpu, batch=f"{batch.value:,}", length=f"{plan.seq_len:,}", longest=f"{length.value:,}",
+        now=f"{plan.micro_batch_size:,}",
+    )  # fmt: skip
+
+
 def _solved(what: str, solution: Solution | None, beside: str) -> None:
     with st.container(border=True, gap="small"):
         shown = t("solve.none") if solution is None else f"{solution.value:,}"

@@ -63,8 +63,12 @@ TEXTS = {
         "On {gpu} this plan takes {batch} sequences of {length} tokens, or {longest} tokens in micro-batches of {now}.",
         "{gpu}에서 이 계획은 {length} 토큰 시퀀스 {batch}개, 또는 마이크로 배치 {now}에서 {longest} 토큰까지 들어갑니다.",
     ),
-    "batch.none": Text("On {gpu} not even one sequence fits.", "{gpu}에는 시퀀스 하나도 들어가지 않습니다."),
-    "batch.unknown": Text("Batch and sequence", "배치와 시퀀스"),
+    "batch.none": Text(
+        "On {gpu} not even one sequence of {length} tokens fits.", "{gpu}에는 {length} 토큰 시퀀스가 하나도 들어가지 않습니다."
+    ),
+    "batch.some": Text(
+        "In micro-batches of {now} up to {longest} tokens do.", "마이크로 배치 {now}에서는 {longest} 토큰까지 들어갑니다."
+    ),
     "map.title": Text("Fit map", "적재 지도"),
     "map.hint": Text(
         "Darker blue is fuller; red does not fit. Click a cell to take it.", "파랑이 진할수록 차 있고 빨강은 들어가지 않습니다. 칸을 누르면 그 값을 씁니다."
