@@ -93,7 +93,7 @@ TEXTS = {
     ),
     "levers.time": Text("time ×{low} to {high}", "시간 ×{low}~{high}"),
     "levers.time.from": Text("time ×{low} or more", "시간 ×{low} 이상"),
-    "levers.time.same": Text("no time", "시간 그대로"),
+    "levers.time.same": Text("same speed", "속도 그대로"),
     "levers.time.unknown": Text("time not published", "시간 자료 없음"),
     "levers.installs": Text("needs {name}", "필요: {name}"),
     "levers.risk.same": Text("same result", "같은 결과"),
