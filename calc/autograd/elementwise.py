@@ -18,7 +18,9 @@ def cast(x: Tensor, dtype: str) -> Tensor:
     if x.dtype == dtype:
         return x
     source, shape, first = x.dtype, x.shape, x.heads_first
-    return record("_to_copy", shape, dtype, (x,), lambda g: (empty(shape, source, "cast backward", first),), heads_first=first)
+    return record(
+        "_to_copy", shape, dtype, (x,), lambda g: (empty(shape, source, "cast backward", first),), heads_first=first
+    )
 
 
 def add(a: Tensor, b: Tensor) -> Tensor:
@@ -154,7 +156,13 @@ def scale_in_place(x: Tensor) -> Tensor:
     """x *= number: as `scale`, into x itself."""
     shape, dtype, first = x.shape, x.dtype, x.heads_first
     return record(
-        "mul_", shape, dtype, (x,), lambda g: (empty(shape, dtype, "mul backward", first),), result=x.storage, heads_first=first
+        "mul_",
+        shape,
+        dtype,
+        (x,),
+        lambda g: (empty(shape, dtype, "mul backward", first),),
+        result=x.storage,
+        heads_first=first,
     )
 
 
@@ -263,7 +271,13 @@ def from_output(x: Tensor, name: str) -> Tensor:
     """tanh, sigmoid, relu, exp: saves its result."""
     shape, dtype, first = x.shape, x.dtype, x.heads_first
     return record(
-        name, shape, dtype, (x,), lambda g: (empty(shape, dtype, f"{name} backward", first),), saves_output=True, heads_first=first
+        name,
+        shape,
+        dtype,
+        (x,),
+        lambda g: (empty(shape, dtype, f"{name} backward", first),),
+        saves_output=True,
+        heads_first=first,
     )
 
 

@@ -8,7 +8,9 @@ from calc.autograd.tensor import Tensor, empty, record, view
 def log_softmax(x: Tensor) -> Tensor:
     """Saves its result."""
     shape, dtype = x.shape, x.dtype
-    return record("_log_softmax", shape, dtype, (x,), lambda g: (empty(shape, dtype, "log_softmax backward"),), saves_output=True)
+    return record(
+        "_log_softmax", shape, dtype, (x,), lambda g: (empty(shape, dtype, "log_softmax backward"),), saves_output=True
+    )
 
 
 def nll_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:

@@ -29,7 +29,9 @@ def rows(x: Tensor, shape: Shape) -> Tensor:
 def reshape(x: Tensor, shape: Shape) -> Tensor:
     """A view without cost in either direction."""
     before, first = x.shape, x.heads_first
-    return record("view", shape, x.dtype, (x,), lambda g: (view(g, before, first),), result=x.storage, heads_first=first)
+    return record(
+        "view", shape, x.dtype, (x,), lambda g: (view(g, before, first),), result=x.storage, heads_first=first
+    )
 
 
 def laid_out(x: Tensor, shape: Shape) -> Tensor:
@@ -62,7 +64,13 @@ def expand(x: Tensor, shape: Shape) -> Tensor:
 
 def copy_into(whole: Tensor, piece: Tensor) -> Tensor:
     """whole[..., a:b].copy_(piece): the backward copies the whole gradient and the piece's."""
-    shape, piece_shape, dtype, needs, needs_piece = whole.shape, piece.shape, whole.dtype, whole.requires_grad, piece.requires_grad
+    shape, piece_shape, dtype, needs, needs_piece = (
+        whole.shape,
+        piece.shape,
+        whole.dtype,
+        whole.requires_grad,
+        piece.requires_grad,
+    )
 
     def backward(g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         rest = empty(shape, dtype, "new_empty_strided", True)
@@ -135,7 +143,12 @@ def repeat(x: Tensor, num_heads: int) -> Tensor:
         return expand(x, (batch, num_heads, length, head_dim))
     dtype, before = x.dtype, x.shape
     return record(
-        "clone", (batch, num_heads, length, head_dim), dtype, (x,), lambda g: (empty(before, dtype, "sum", True),), heads_first=True
+        "clone",
+        (batch, num_heads, length, head_dim),
+        dtype,
+        (x,),
+        lambda g: (empty(before, dtype, "sum", True),),
+        heads_first=True,
     )
 
 

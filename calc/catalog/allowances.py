@@ -35,20 +35,56 @@ _MOST = Bytes(954 * MIB)
 
 CONTEXTS: Table[Context] = Table(
     "CUDA context",
-    Context("turing", "7.5", Bytes(144_256 * KIB), Bytes(144_256 * KIB), _MOST, "fitcheck",
-            "140.875 MiB in all 61 runs on a T4"),
-    Context("volta", "7.0", Bytes(286 * MIB), Bytes(1343 * MIB), Bytes(1343 * MIB), "transformers-memory-anatomy",
-            "kernels loaded at start, as CUDA did before 11.7; lazily loaded ones take less"),
-    Context("ampere", "8.0", Bytes(501 * MIB), Bytes(501 * MIB), _MOST, "oom-messages",
-            "https://github.com/TianheWu/CoSeR/issues/10"),
-    Context("ada", "8.9", Bytes(430 * MIB), Bytes(502 * MIB), _MOST, "oom-messages",
-            "five cards, among them https://github.com/3DTopia/Phidias-Diffusion/issues/8"),
+    Context(
+        "turing",
+        "7.5",
+        Bytes(144_256 * KIB),
+        Bytes(144_256 * KIB),
+        _MOST,
+        "fitcheck",
+        "140.875 MiB in all 61 runs on a T4",
+    ),
+    Context(
+        "volta",
+        "7.0",
+        Bytes(286 * MIB),
+        Bytes(1343 * MIB),
+        Bytes(1343 * MIB),
+        "transformers-memory-anatomy",
+        "kernels loaded at start, as CUDA did before 11.7; lazily loaded ones take less",
+    ),
+    Context(
+        "ampere",
+        "8.0",
+        Bytes(501 * MIB),
+        Bytes(501 * MIB),
+        _MOST,
+        "oom-messages",
+        "https://github.com/TianheWu/CoSeR/issues/10",
+    ),
+    Context(
+        "ada",
+        "8.9",
+        Bytes(430 * MIB),
+        Bytes(502 * MIB),
+        _MOST,
+        "oom-messages",
+        "five cards, among them https://github.com/3DTopia/Phidias-Diffusion/issues/8",
+    ),
     Context("hopper", "9.0", Bytes(522 * MIB), Bytes(666 * MIB), _MOST, "oom-messages", "an H100 and two H200"),
     Context("blackwell", "10.0", Bytes(717 * MIB), Bytes(717 * MIB), _MOST, "oom-messages", "a B200"),
-    Context("blackwell-workstation", "12.0", Bytes(594 * MIB), Bytes(614 * MIB), _MOST, "oom-messages",
-            "https://github.com/TrajectoryCrafter/TrajectoryCrafter/issues/20"),
-    Context("other", "", Bytes(286 * MIB), Bytes(512 * MIB), _MOST, "oom-messages",
-            "0.3 to 1.0 GB per process in reports"),
+    Context(
+        "blackwell-workstation",
+        "12.0",
+        Bytes(594 * MIB),
+        Bytes(614 * MIB),
+        _MOST,
+        "oom-messages",
+        "https://github.com/TrajectoryCrafter/TrajectoryCrafter/issues/20",
+    ),
+    Context(
+        "other", "", Bytes(286 * MIB), Bytes(512 * MIB), _MOST, "oom-messages", "0.3 to 1.0 GB per process in reports"
+    ),
 )
 
 
@@ -128,9 +164,7 @@ def cachings(*, stack: Stack, several_gpus: bool, whole_logits: bool) -> tuple[C
     return tuple(
         row
         for row in CACHINGS.values()
-        if row.stack == stack
-        and row.several_gpus in (several_gpus, None)
-        and row.whole_logits in (whole_logits, None)
+        if row.stack == stack and row.several_gpus in (several_gpus, None) and row.whole_logits in (whole_logits, None)
     )
 
 
@@ -149,9 +183,15 @@ class Fragmentation:
 
 FRAGMENTATIONS: Table[Fragmentation] = Table(
     "fragmentation",
-    Fragmentation("oom", 1.014, 1.263, 13, "oom-messages",
-                  "reserved over allocated in 13 out-of-memory messages; the allocator frees its cache before it fails, "
-                  "so what is left is what it could not give back. The widest is a T4 with eager attention; the next 1.094"),
+    Fragmentation(
+        "oom",
+        1.014,
+        1.263,
+        13,
+        "oom-messages",
+        "reserved over allocated in 13 out-of-memory messages; the allocator frees its cache before it fails, "
+        "so what is left is what it could not give back. The widest is a T4 with eager attention; the next 1.094",
+    ),
 )
 
 

@@ -63,17 +63,46 @@ class FloatFormat:
 FLOAT_FORMATS = Table(
     "float format",
     FloatFormat("fp32", "float32", 32, 8, 23, 127, "infinity", "torch-finfo"),
-    FloatFormat("tf32", "TensorFloat-32", 32, 8, 10, 127, "infinity", "nvidia-tf32",
-                "Read by tensor cores only: fp32's range, fp16's precision."),
-    FloatFormat("bf16", "bfloat16", 16, 8, 7, 127, "infinity", "torch-finfo",
-                "fp32's range, so no loss scaling; few digits."),
-    FloatFormat("fp16", "float16", 16, 5, 10, 15, "infinity", "torch-finfo",
-                "Eight times finer than bf16, but overflows: needs loss scaling."),
-    FloatFormat("fp8-e4m3", "float8 e4m3fn", 8, 4, 3, 7, "nan only", "torch-finfo",
-                "Weights and activations; no infinity."),
+    FloatFormat(
+        "tf32",
+        "TensorFloat-32",
+        32,
+        8,
+        10,
+        127,
+        "infinity",
+        "nvidia-tf32",
+        "Read by tensor cores only: fp32's range, fp16's precision.",
+    ),
+    FloatFormat(
+        "bf16", "bfloat16", 16, 8, 7, 127, "infinity", "torch-finfo", "fp32's range, so no loss scaling; few digits."
+    ),
+    FloatFormat(
+        "fp16",
+        "float16",
+        16,
+        5,
+        10,
+        15,
+        "infinity",
+        "torch-finfo",
+        "Eight times finer than bf16, but overflows: needs loss scaling.",
+    ),
+    FloatFormat(
+        "fp8-e4m3", "float8 e4m3fn", 8, 4, 3, 7, "nan only", "torch-finfo", "Weights and activations; no infinity."
+    ),
     FloatFormat("fp8-e5m2", "float8 e5m2", 8, 5, 2, 15, "infinity", "torch-finfo", "Gradients."),
-    FloatFormat("fp8-e4m3fnuz", "float8 e4m3fnuz", 8, 4, 3, 8, "no negative zero", "torch-finfo",
-                "AMD MI300's own; half the range."),
+    FloatFormat(
+        "fp8-e4m3fnuz",
+        "float8 e4m3fnuz",
+        8,
+        4,
+        3,
+        8,
+        "no negative zero",
+        "torch-finfo",
+        "AMD MI300's own; half the range.",
+    ),
 )
 
 

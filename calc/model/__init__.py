@@ -107,4 +107,13 @@ def unknown(model_type: str) -> str:
     return f"the architecture '{model_type[:60]}' is not modelled yet{hint}"
 
 
-__all__ = ["Architecture", "ConfigError", "Family", "NotModelled", "UnknownArchitecture", "architecture", "families", "unknown"]
+__all__ = [
+    "Architecture",
+    "ConfigError",
+    "Family",
+    "NotModelled",
+    "UnknownArchitecture",
+    "architecture",
+    "families",
+    "unknown",
+]

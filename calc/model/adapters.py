@@ -25,7 +25,9 @@ def targeted(name: str, targets: tuple[str, ...] | str) -> bool:
 
 def adapted(m: Modules, adapters: Adapters, name: str, x: Tensor, out: int, bias: bool, transposed: bool) -> Tensor:
     """The layer's result plus the adapter's."""
-    first = m.weight(f"{name}.lora_A.weight", (adapters.rank, x.shape[-1]), "adapter", dtype=adapters.dtype, trainable=True)
+    first = m.weight(
+        f"{name}.lora_A.weight", (adapters.rank, x.shape[-1]), "adapter", dtype=adapters.dtype, trainable=True
+    )
     second = m.weight(f"{name}.lora_B.weight", (out, adapters.rank), "adapter", dtype=adapters.dtype, trainable=True)
     result = m.base_linear(name, x, out, bias, transposed)
     if m.recipe.quantized is not None:
@@ -52,7 +54,9 @@ def fused(m: Modules, adapters: Adapters, name: str, x: Tensor, out: int, bias: 
     if name in m.waiting:
         return m.waiting.pop(name)
     if name == OUTPUT:
-        return adapted_together(x, [_pair(m, adapters, name, x, out, bias)], dropout=adapters.dropout > 0, in_place=False)[0]
+        return adapted_together(
+            x, [_pair(m, adapters, name, x, out, bias)], dropout=adapters.dropout > 0, in_place=False
+        )[0]
     if name != QUERY or not all(targeted(other, adapters.targets) for other in (KEY, VALUE)):
         return None
     narrow = m.c.num_key_value_heads * m.c.head_dim
@@ -94,10 +98,14 @@ def _beside_quantized(
     return add(result, output)
 
 
-def _dora(m: Modules, adapters: Adapters, name: str, x: Tensor, result: Tensor, first: Tensor, second: Tensor) -> Tensor:
+def _dora(
+    m: Modules, adapters: Adapters, name: str, x: Tensor, result: Tensor, first: Tensor, second: Tensor
+) -> Tensor:
     """DoraLinearLayer.forward: the adapter's whole matrix by way of an identity, the norm of base plus adapter, and the rescaled sum."""
     columns, (out, rank) = x.shape[-1], second.shape
-    magnitude = m.weight(f"{name}.lora_magnitude_vector.weight", (out,), "adapter", dtype=adapters.dtype, trainable=True)
+    magnitude = m.weight(
+        f"{name}.lora_magnitude_vector.weight", (out,), "adapter", dtype=adapters.dtype, trainable=True
+    )
     base = m.weights[(m.block, f"{name}.base_layer.weight")]
     base_result: Tensor | None = result
     if adapters.dropout > 0:

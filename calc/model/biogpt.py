@@ -54,7 +54,9 @@ def body(m: Modules, ids: Tensor) -> Tensor:
 def head(m: Modules, x: Tensor) -> Tensor:
     """Logits; the head's matrix is called output_projection."""
     c = m.c
-    return m.product(x, m.tied()) if c.tie_word_embeddings else m.linear("output_projection", x, c.vocab_size, role="head")
+    return (
+        m.product(x, m.tied()) if c.tie_word_embeddings else m.linear("output_projection", x, c.vocab_size, role="head")
+    )
 
 
 def xglm_body(m: Modules, ids: Tensor) -> Tensor:
@@ -87,7 +89,12 @@ def xglm_block(m: Modules, x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _halves(
-    m: Modules, x: Tensor, mask: Tensor | None, attend: Callable[[Modules, Tensor, Tensor | None], Tensor], *, nested: bool
+    m: Modules,
+    x: Tensor,
+    mask: Tensor | None,
+    attend: Callable[[Modules, Tensor, Tensor | None], Tensor],
+    *,
+    nested: bool,
 ) -> Tensor:
     """Both halves of a layer; with `nested` the first product and the activation are one expression, which holds what goes into it."""
     c = m.c

@@ -173,7 +173,9 @@ def dims(config: Config) -> Dims:
             names=_NAMES,
         ),
         hidden_dropout=share(config, "hidden_dropout"),
-        apply_residual_connection_post_layernorm=config.boolean("apply_residual_connection_post_layernorm", default=False),
+        apply_residual_connection_post_layernorm=config.boolean(
+            "apply_residual_connection_post_layernorm", default=False
+        ),
     )
 
 

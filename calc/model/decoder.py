@@ -74,7 +74,7 @@ def share(config: Config, *names: str, default: float = 0.0) -> float:
 
 
 def layer_kinds(config: Config, layers: int, sliding: Callable[[int], bool]) -> tuple[str, ...]:
-    """"full" or "sliding" for each layer: as `layer_types` lists them, else by the class's rule for layer i."""
+    """ "full" or "sliding" for each layer: as `layer_types` lists them, else by the class's rule for layer i."""
     if config.given("layer_types") is None:
         return tuple(["sliding" if sliding(i) else "full" for i in range(layers)])
     types = config.texts("layer_types")
@@ -123,7 +123,8 @@ def masks(m: Modules, dtype: str, kinds: Sequence[str]) -> Mapping[str, Tensor |
     window = m.c.sliding_window
     short = window is not None and m.length >= window
     return {
-        kind: causal_mask(m, dtype, windowed=short and kind == "sliding", chunked=short and kind == "chunked") for kind in kinds
+        kind: causal_mask(m, dtype, windowed=short and kind == "sliding", chunked=short and kind == "chunked")
+        for kind in kinds
     }
 
 

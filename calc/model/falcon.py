@@ -219,7 +219,11 @@ def dims(config: Config) -> Dims:
 FAMILIES = (
     Family(
         id="falcon",
-        types={"falcon": "Falcon", "RefinedWebModel": "Falcon, first revision", "RefinedWeb": "Falcon 40B, first revision"},
+        types={
+            "falcon": "Falcon",
+            "RefinedWebModel": "Falcon, first revision",
+            "RefinedWeb": "Falcon 40B, first revision",
+        },
         dims=dims,
         body=body,
         attentions=("eager", "sdpa", "flash_attention_2"),

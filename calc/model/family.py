@@ -97,4 +97,6 @@ class NotModelled(UnknownArchitecture):
     """A model type whose parameters are known to the last element, but whose activations are not modelled."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"the parameters of {name} are known, but its activations are not modelled yet, so a step cannot be estimated")
+        super().__init__(
+            f"the parameters of {name} are known, but its activations are not modelled yet, so a step cannot be estimated"
+        )

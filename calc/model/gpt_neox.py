@@ -62,7 +62,10 @@ def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
     """Attention out of one product, part of each head rotated."""
     c = m.c
     qkv = split(
-        m, m.linear("attention.query_key_value", x, 3 * c.hidden_size, c.attention_bias), c.num_attention_heads, 3 * c.head_dim
+        m,
+        m.linear("attention.query_key_value", x, 3 * c.hidden_size, c.attention_bias),
+        c.num_attention_heads,
+        3 * c.head_dim,
     )
     q, k, v = pieces(qkv, (c.head_dim, c.head_dim, c.head_dim))
     q_turned, q_passed = beginning(q, c.rotary_dim)

@@ -64,7 +64,9 @@ class Modules:
 
     # -- weights ---------------------------------------------------------------------------------------------------------
 
-    def weight(self, name: str, shape: Shape, role: Role, *, dtype: str | None = None, trainable: bool | None = None) -> Tensor:
+    def weight(
+        self, name: str, shape: Shape, role: Role, *, dtype: str | None = None, trainable: bool | None = None
+    ) -> Tensor:
         """The parameter of that name in the block that runs, made on first use."""
         key = (self.block, name)
         found = self.weights.get(key)
@@ -123,7 +125,9 @@ class Modules:
         finally:
             self.viewed = False
 
-    def linear(self, name: str, x: Tensor, out: int, bias: bool = False, *, role: Role = "linear", transposed: bool = False) -> Tensor:
+    def linear(
+        self, name: str, x: Tensor, out: int, bias: bool = False, *, role: Role = "linear", transposed: bool = False
+    ) -> Tensor:
         """nn.Linear(x.shape[-1], out) of that name, with whatever the recipe puts around it."""
         adapters = self.recipe.adapters
         if adapters is not None and role == "linear" and targeted(name, adapters.targets):
@@ -288,7 +292,14 @@ class Modules:
             row = (prefix + key[1], tensor.shape, tensor.dtype, role, tensor.requires_grad)
             rows[row] = rows.get(row, 0) + (1 if key[0] is None else represented[key[0]])
         return tuple(
-            Parameter(name=name.replace(".base_layer.", "."), shape=shape, dtype=dtype, role=role, count=count, trainable=trainable)
+            Parameter(
+                name=name.replace(".base_layer.", "."),
+                shape=shape,
+                dtype=dtype,
+                role=role,
+                count=count,
+                trainable=trainable,
+            )
             for (name, shape, dtype, role, trainable), count in rows.items()
         )
 

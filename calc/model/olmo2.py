@@ -54,8 +54,18 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Grouped-query attention with normed queries and keys."""
     c = m.c
-    q = wide_rms_norm(m, "self_attn.q_norm", m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), replaced=False)
-    k = wide_rms_norm(m, "self_attn.k_norm", m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), replaced=False)
+    q = wide_rms_norm(
+        m,
+        "self_attn.q_norm",
+        m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias),
+        replaced=False,
+    )
+    k = wide_rms_norm(
+        m,
+        "self_attn.k_norm",
+        m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        replaced=False,
+    )
     v = m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias)
     q = split(m, q, c.num_attention_heads, c.head_dim)
     k = split(m, k, c.num_key_value_heads, c.head_dim)

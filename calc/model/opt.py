@@ -37,7 +37,9 @@ def body(m: Modules, ids: Tensor) -> Tensor:
     counted = empty((m.rows,), "i64", "position ids")
     mask = causal_mask(m, inputs_embeds.dtype)
     shifted = empty((m.rows,), "i64", "add")
-    position_embeds = m.embedding("model.decoder.embed_positions", shifted, c.max_position_embeddings + 2, c.hidden_size)
+    position_embeds = m.embedding(
+        "model.decoder.embed_positions", shifted, c.max_position_embeddings + 2, c.hidden_size
+    )
     del shifted
     if c.word_embed_proj_dim != c.hidden_size:
         inputs_embeds = m.linear("model.decoder.project_in", inputs_embeds, c.hidden_size)

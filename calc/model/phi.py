@@ -67,9 +67,15 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Grouped-query attention; queries and keys may be normed."""
     c = m.c
-    q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, True), c.num_attention_heads, c.head_dim)
-    k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, True), c.num_key_value_heads, c.head_dim)
-    v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, True), c.num_key_value_heads, c.head_dim)
+    q = split(
+        m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, True), c.num_attention_heads, c.head_dim
+    )
+    k = split(
+        m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, True), c.num_key_value_heads, c.head_dim
+    )
+    v = split(
+        m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, True), c.num_key_value_heads, c.head_dim
+    )
     if c.qk_layernorm:
         q = layer_norm(m, "self_attn.q_layernorm", q)
         k = layer_norm(m, "self_attn.k_layernorm", k)

@@ -55,7 +55,9 @@ def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
 def fused_mlp(m: Modules, x: Tensor) -> Tensor:
     """Gated feed-forward with gate and up out of one product."""
     c = m.c
-    gate, up = pieces(m.linear("mlp.gate_up_proj", x, 2 * c.intermediate_size), (c.intermediate_size, c.intermediate_size))
+    gate, up = pieces(
+        m.linear("mlp.gate_up_proj", x, 2 * c.intermediate_size), (c.intermediate_size, c.intermediate_size)
+    )
     if c.hidden_act in m.recipe.kernels.gated:  # its halves do not lie together, so the kernel gets copies
         up = fused.gated(clone(gate), clone(up), c.hidden_act)
     else:

@@ -27,11 +27,26 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Grouped-query attention with normed queries and keys."""
     c = m.c
-    q = split(m, m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias), c.num_attention_heads, c.head_dim)
+    q = split(
+        m,
+        m.linear("self_attn.q_proj", x, c.num_attention_heads * c.head_dim, c.attention_bias),
+        c.num_attention_heads,
+        c.head_dim,
+    )
     q = rms_norm(m, "self_attn.q_norm", q)
-    k = split(m, m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
+    k = split(
+        m,
+        m.linear("self_attn.k_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        c.num_key_value_heads,
+        c.head_dim,
+    )
     k = rms_norm(m, "self_attn.k_norm", k)
-    v = split(m, m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias), c.num_key_value_heads, c.head_dim)
+    v = split(
+        m,
+        m.linear("self_attn.v_proj", x, c.num_key_value_heads * c.head_dim, c.attention_bias),
+        c.num_key_value_heads,
+        c.head_dim,
+    )
     rotated_q, rotated_k = rotated(q, positions), rotated(k, positions)
     q, k = rotated_q, rotated_k
     del rotated_q, rotated_k
@@ -43,7 +58,9 @@ def dims(config: Config) -> Dims:
     """Qwen3Config's fields and defaults."""
     common = sizes(config, **SIZES, head_dim=128)
     bias = config.boolean("attention_bias", default=False)
-    return Dims(**{**common, **switched_window(config, common["num_hidden_layers"])}, attention_bias=bias, output_bias=bias)
+    return Dims(
+        **{**common, **switched_window(config, common["num_hidden_layers"])}, attention_bias=bias, output_bias=bias
+    )
 
 
 FAMILIES = (

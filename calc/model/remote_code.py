@@ -24,7 +24,9 @@ from calc.model.modules import Modules
 from calc.model.norms import layer_norm
 from calc.model.rotary import Rotation, partly_rotated, rotated
 
-NOTE = "the code of this model type lies in its own repository: parameters are exact, activations are modelled as Llama's"
+NOTE = (
+    "the code of this model type lies in its own repository: parameters are exact, activations are modelled as Llama's"
+)
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,9 @@ def baichuan_block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
 
 def baichuan_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
     """Attention out of one product."""
-    return m.linear("self_attn.o_proj", attended(m, *packed(m, "self_attn.W_pack", x), mask, positions), m.c.hidden_size)
+    return m.linear(
+        "self_attn.o_proj", attended(m, *packed(m, "self_attn.W_pack", x), mask, positions), m.c.hidden_size
+    )
 
 
 def orion_body(m: Modules, ids: Tensor) -> Tensor:
@@ -130,7 +134,9 @@ def orion_block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation)
 
 def qwen_body(m: Modules, ids: Tensor) -> Tensor:
     """Qwen 1: token ids (rows,) to hidden states (rows, hidden_size)."""
-    return decoder(m, ids, qwen_block, dropped=m.c.embd_pdrop, names=("transformer.wte", "transformer.h", "transformer.ln_f"))
+    return decoder(
+        m, ids, qwen_block, dropped=m.c.embd_pdrop, names=("transformer.wte", "transformer.h", "transformer.ln_f")
+    )
 
 
 def qwen_block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
@@ -184,7 +190,11 @@ def chatglm_mlp(m: Modules, x: Tensor) -> Tensor:
 def chatglm_head(m: Modules, x: Tensor) -> Tensor:
     """Logits; the head's matrix is called transformer.output_layer."""
     c = m.c
-    return m.product(x, m.tied()) if c.tie_word_embeddings else m.linear("transformer.output_layer", x, c.vocab_size, role="head")
+    return (
+        m.product(x, m.tied())
+        if c.tie_word_embeddings
+        else m.linear("transformer.output_layer", x, c.vocab_size, role="head")
+    )
 
 
 # -- MiniCPM and MiMo ----------------------------------------------------------------------------------------------------
@@ -208,11 +218,21 @@ def minicpm_head(m: Modules, x: Tensor) -> Tensor:
 def mimo_body(m: Modules, ids: Tensor) -> Tensor:
     """MiMo: Qwen2, and layers for further tokens, which have weights and do not run."""
     c = m.c
-    wide, narrow, h, i = c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim, c.hidden_size, c.intermediate_size
+    wide, narrow, h, i = (
+        c.num_attention_heads * c.head_dim,
+        c.num_key_value_heads * c.head_dim,
+        c.hidden_size,
+        c.intermediate_size,
+    )
     shapes: list[tuple[str, tuple[int, ...], Any]] = [("input_proj.weight", (h, 2 * h), "linear")]
-    shapes += [(f"{name}_layernorm.weight", (h,), "norm") for name in ("input", "post_attention", "token", "hidden", "final")]
+    shapes += [
+        (f"{name}_layernorm.weight", (h,), "norm") for name in ("input", "post_attention", "token", "hidden", "final")
+    ]
     for name, out in (("q", wide), ("k", narrow), ("v", narrow)):
-        shapes += [(f"self_attn.{name}_proj.weight", (out, h), "linear"), (f"self_attn.{name}_proj.bias", (out,), "bias")]
+        shapes += [
+            (f"self_attn.{name}_proj.weight", (out, h), "linear"),
+            (f"self_attn.{name}_proj.bias", (out,), "bias"),
+        ]
     shapes += [("self_attn.o_proj.weight", (h, wide), "linear"), ("mlp.down_proj.weight", (h, i), "linear")]
     shapes += [(f"mlp.{name}_proj.weight", (i, h), "linear") for name in ("gate", "up")]
     for index in range(c.mtp_layers):
@@ -236,7 +256,12 @@ def internlm2_dims(config: Config) -> Dims:
     """InternLM2Config's fields and defaults."""
     bias = config.boolean("bias", default=False)
     common = sizes(
-        config, vocab_size=103168, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32, num_attention_heads=32
+        config,
+        vocab_size=103168,
+        hidden_size=4096,
+        intermediate_size=11008,
+        num_hidden_layers=32,
+        num_attention_heads=32,
     )
     return Dims(**common, attention_bias=bias, output_bias=bias)
 
@@ -245,7 +270,12 @@ def internlm_dims(config: Config) -> Dims:
     """InternLMConfig's fields and defaults."""
     bias = config.boolean("bias", default=True)
     common = sizes(
-        config, vocab_size=103168, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32, num_attention_heads=32
+        config,
+        vocab_size=103168,
+        hidden_size=4096,
+        intermediate_size=11008,
+        num_hidden_layers=32,
+        num_attention_heads=32,
     )
     return Dims(**common, attention_bias=bias, output_bias=bias)
 
@@ -253,14 +283,28 @@ def internlm_dims(config: Config) -> Dims:
 def baichuan_dims(config: Config) -> Dims:
     """BaiChuanConfig's fields and defaults."""
     return Dims(
-        **sizes(config, vocab_size=64000, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32, num_attention_heads=32)
+        **sizes(
+            config,
+            vocab_size=64000,
+            hidden_size=4096,
+            intermediate_size=11008,
+            num_hidden_layers=32,
+            num_attention_heads=32,
+        )
     )
 
 
 def orion_dims(config: Config) -> Dims:
     """OrionConfig's fields and defaults."""
     return Dims(
-        **sizes(config, vocab_size=84608, hidden_size=4096, intermediate_size=15360, num_hidden_layers=40, num_attention_heads=40)
+        **sizes(
+            config,
+            vocab_size=84608,
+            hidden_size=4096,
+            intermediate_size=15360,
+            num_hidden_layers=40,
+            num_attention_heads=40,
+        )
     )
 
 
@@ -293,7 +337,11 @@ def chatglm_dims(config: Config) -> Dims:
         raise ConfigError("apply_residual_connection_post_layernorm", "should be false: the other is not modelled")
     bias = config.boolean("add_bias_linear", default=False)
     heads = config.integer("num_attention_heads", default=32, high=4096)
-    groups = config.integer("multi_query_group_num", default=1, high=4096) if config.boolean("multi_query_attention", default=False) else heads
+    groups = (
+        config.integer("multi_query_group_num", default=1, high=4096)
+        if config.boolean("multi_query_attention", default=False)
+        else heads
+    )
     common = sizes(
         config,
         vocab_size=config.integer("padded_vocab_size", default=65024),
@@ -332,7 +380,9 @@ def mimo_dims(config: Config) -> Dims:
     return RemoteDims(**vars(qwen2.dims(config)), mtp_layers=layers)
 
 
-def _family(model_type: str, name: str, dims: Callable[[Config], Dims], body: Callable[[Modules, Tensor], Tensor], **others: Any) -> Family:
+def _family(
+    model_type: str, name: str, dims: Callable[[Config], Dims], body: Callable[[Modules, Tensor], Tensor], **others: Any
+) -> Family:
     source = "parameters: the code in the model's own repository; activations: transformers 5.24.0, models/llama, not measured"
     return Family(id=model_type, types={model_type: name}, dims=_dims(dims), body=body, source=source, **others)
 
@@ -344,7 +394,12 @@ FAMILIES = (
     _family("orion", "Orion", orion_dims, orion_body),
     _family("qwen", "Qwen 1", qwen_dims, qwen_body),
     _family(
-        "chatglm", "ChatGLM", chatglm_dims, chatglm_body, head=chatglm_head, buffers=lambda dims, size: rotary_buffers(dims.head_dim // 2)
+        "chatglm",
+        "ChatGLM",
+        chatglm_dims,
+        chatglm_body,
+        head=chatglm_head,
+        buffers=lambda dims, size: rotary_buffers(dims.head_dim // 2),
     ),
     _family("minicpm", "MiniCPM", minicpm_dims, minicpm_body, head=minicpm_head),
     _family("mimo", "MiMo", mimo_dims, mimo_body),

@@ -35,7 +35,9 @@ def kept(here: Here) -> None:
     little = [row for row in found.rows if row.total < LEAST]
     if little:
         total = Bytes(sum(int(row.total) for row in little))
-        rows.append([t("kept.small", count=len(little)), "", "", "", _per_token(total, tokens), unbroken(total), "", ""])
+        rows.append(
+            [t("kept.small", count=len(little)), "", "", "", _per_token(total, tokens), unbroken(total), "", ""]
+        )
     # A phone has no room for the reasons beside the figures: they stay with what removes the tensor.
     places = [HEADS.index(head) for head in PHONE] if state.on_phone() else range(len(HEADS))
     table([heads[place] for place in places], [[row[place] for place in places] for row in rows], alt=t("kept.alt"))

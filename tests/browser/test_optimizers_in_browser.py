@@ -23,7 +23,10 @@ def test_all_optimizers_are_compared_and_the_chosen_one_is_opened(visit):
 def test_a_row_is_opened_and_taken_into_the_plan(visit):
     """Choose the first row of the table, use it, and every page has it."""
     page = visit(MISTRAL)
-    page.get_by_test_id("stDataFrame").locator("canvas").first.click(position={"x": 16, "y": 52})
+    table = page.get_by_test_id("stDataFrame").bounding_box()
+    page.wait_for_timeout(500)  # the grid paints its cells after it has its size
+
+    page.mouse.click(table["x"] + 16, table["y"] + 50)
 
     page.get_by_role("button", name=re.compile("^Use ")).click()
 

@@ -23,17 +23,20 @@ T4_RUNS = [run for run in RUNS if run["gpu"] == "t4"]
 
 cards = st.sampled_from(list(GPUS.values()))
 amounts = st.integers(0, 300 * GIB).map(Bytes)
-circumstances = st.fixed_dictionaries({
-    "num_gpus": st.sampled_from([1, 2, 64]),
-    "whole_logits": st.booleans(),
-    "stack": st.sampled_from(["transformers", "megatron"]),
-})
+circumstances = st.fixed_dictionaries(
+    {
+        "num_gpus": st.sampled_from([1, 2, 64]),
+        "whole_logits": st.booleans(),
+        "stack": st.sampled_from(["transformers", "megatron"]),
+    }
+)
 
 
 def spans(run: dict[str, Any]) -> Any:
     allocated = Bytes(round(run["allocated_mib"] * MIB))
-    return reserved_and_device(allocated, GPUS[run["gpu"]], num_gpus=run["gpus"], whole_logits=run["whole_logits"],
-                               stack=run["stack"])
+    return reserved_and_device(
+        allocated, GPUS[run["gpu"]], num_gpus=run["gpus"], whole_logits=run["whole_logits"], stack=run["stack"]
+    )
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run["id"])

@@ -35,14 +35,18 @@ def test_every_verified_total_is_exact(model_type: str) -> None:
 @pytest.mark.parametrize("file", ["steps", "blocks", "real_sizes"])
 def test_every_recorded_count_is_exact(file: str) -> None:
     """All parameters, and those that are trained: PEFT's adapters in the rows that have them."""
-    off = [(r.title, found) for r in recorded(file) if (found := counts(r)) != (r.row["parameters"], r.row["trainable"])]
+    off = [
+        (r.title, found) for r in recorded(file) if (found := counts(r)) != (r.row["parameters"], r.row["trainable"])
+    ]
     assert [] == off
 
 
 def counts(r: Recorded) -> tuple[int, int]:
     """Parameters of a recorded run, and trained ones."""
     step = r.step()
-    return sum(p.numel * p.count for p in step.parameters), sum(p.numel * p.count for p in step.parameters if p.trainable)
+    return sum(p.numel * p.count for p in step.parameters), sum(
+        p.numel * p.count for p in step.parameters if p.trainable
+    )
 
 
 @pytest.mark.parametrize("file", ["steps", "blocks", "real_sizes"])

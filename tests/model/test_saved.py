@@ -18,7 +18,13 @@ def sizes(name: str) -> dict[str, int]:
     """The symbols of a recorded form, as numbers of elements."""
     c = model("forms", name, FORMS["layers"]).dims
     batch, length = FORMS["batch"], FORMS["length"]
-    tokens, h, i, heads, few = batch * length, c.hidden_size, c.intermediate_size, c.num_attention_heads, c.num_key_value_heads
+    tokens, h, i, heads, few = (
+        batch * length,
+        c.hidden_size,
+        c.intermediate_size,
+        c.num_attention_heads,
+        c.num_key_value_heads,
+    )
     q, kv, vocab = heads * c.head_dim, few * c.head_dim, c.vocab_size
     per_token = {
         "h": h, "q": q, "kv": kv, "i": i, "2i": 2 * i, "(q+2kv)": q + 2 * kv, "H": heads, "K": few, "H*S": heads * length, "S": length,
@@ -42,7 +48,10 @@ def in_bytes(form: dict[str, int], name: str) -> int:
 @pytest.mark.parametrize("row", SYMBOLIC, ids=lambda r: f"{r['model']} {r['attention']} {r['precision']}")
 def test_a_layer_saves_the_recorded_tensors(row: dict) -> None:
     """Dtype and elements of each tensor that one layer saves; what the first saves beyond it; what lies outside the layers."""
-    step = run(model("forms", row["model"], FORMS["layers"]), recipe({"batch": FORMS["batch"], "length": FORMS["length"], **row}))
+    step = run(
+        model("forms", row["model"], FORMS["layers"]),
+        recipe({"batch": FORMS["batch"], "length": FORMS["length"], **row}),
+    )
     by_block: dict[int | None, list[Saved]] = {}
     for tensor in step.saved:
         by_block.setdefault(tensor.block, []).append(tensor)
