@@ -7,10 +7,14 @@ would.
 
 from __future__ import annotations
 
+import collections
+import copy
+import types
 from typing import Any
 
 import peft
 import peft.tuners.tuners_utils
+import peft.utils.other
 import torch
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -33,6 +37,7 @@ def wrap(model: torch.nn.Module, plan: dict[str, Any]) -> torch.nn.Module:
     moves, to = peft.tuners.tuners_utils.BaseTunerLayer._move_adapter_to_device_of_base_layer, torch.nn.Module.to
     peft.tuners.tuners_utils.BaseTunerLayer._move_adapter_to_device_of_base_layer = _follow_base
     torch.nn.Module.to = lambda self, *args, **kwargs: self
+    peft.utils.other.copy = types.SimpleNamespace(copy=copy.copy, deepcopy=_copied)
     try:
         device = next(model.parameters()).device
         with torch.device(device):
@@ -43,6 +48,21 @@ def wrap(model: torch.nn.Module, plan: dict[str, Any]) -> torch.nn.Module:
         if ".lora_" in name:  # copies in modules_to_save keep the base dtype
             _cast(module, DTYPES[lora.get("adapter_dtype", "fp32")])
     return wrapped
+
+
+def _copied(module: torch.nn.Module) -> torch.nn.Module:
+    """The trained copy that `modules_to_save` makes of a layer. (A deep copy would follow a fake tensor to memory it has not.)"""
+    new = copy.copy(module)
+    new.__dict__ = {
+        key: value.copy() if isinstance(value, dict | collections.OrderedDict) else value
+        for key, value in module.__dict__.items()
+    }
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            new._parameters[name] = torch.nn.Parameter(
+                torch.empty_like(parameter), requires_grad=parameter.requires_grad
+            )
+    return new
 
 
 def _cast(module: torch.nn.Module, dtype: torch.dtype) -> None:

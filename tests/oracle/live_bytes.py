@@ -160,7 +160,9 @@ def _engine_adds_in_place(gathered) -> bool:
     if torch._C._current_autograd_node() is None or not isinstance(gathered, torch.Tensor):
         return False
     caller = sys._getframe(2)
-    while caller is not None and "torch/_dynamo/" in caller.f_code.co_filename:
+    while caller is not None and caller.f_code.co_filename.endswith(
+        ("torch/_dynamo/eval_frame.py", "torch/_compile.py")
+    ):
         caller = caller.f_back
     return (
         caller is not None

@@ -29,6 +29,8 @@ torch.autograd.set_multithreading_enabled(False)
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "bf16-autocast": torch.bfloat16, "bf16-mixed": torch.float32}
 Mark = Callable[[str], None]
+EXPLAINED = 256
+"""Bytes that scalars on the host account for."""
 MARK = 1_000_003
 """Size of the first marking allocation; the next is two bytes larger. Above every tensor's size but odd, as none is."""
 
@@ -108,8 +110,8 @@ def train(case: dict[str, Any], mark: Mark) -> None:
         mark(f"{step} end")
 
 
-def real(case: dict[str, Any]) -> dict[str, list[int]]:
-    """Phase to [bytes alive at its end, most bytes alive in it], from the allocator's events."""
+def real(case: dict[str, Any]) -> tuple[dict[str, list[int]], dict[str, str]]:
+    """Phase to [bytes alive at its end, most bytes alive in it], from the allocator's events; and what allocated at the most."""
     sizes: dict[int, str] = {}
 
     def mark(phase: str) -> None:
@@ -122,27 +124,29 @@ def real(case: dict[str, Any]) -> dict[str, list[int]]:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         train(case, mark)
     gc.enable()
-    events: list[tuple[int, int]] = []
+    events: list[tuple[int, int, tuple[str, ...]]] = []
 
-    def walk(event) -> None:
+    def walk(event, path: tuple[str, ...]) -> None:
         if hasattr(event.extra_fields, "alloc_size"):
-            events.append((event.start_time_ns, event.extra_fields.alloc_size))
+            events.append((event.start_time_ns, event.extra_fields.alloc_size, path))
         for child in event.children:
-            walk(child)
+            walk(child, (*path, event.name))
 
     for root in profile.profiler.kineto_results.experimental_event_tree():
-        walk(root)
+        walk(root, ())
     alive = peak = 0
-    phases = {}
-    for _, size in sorted(events, key=lambda event: event[0]):
+    at: tuple[str, ...] = ()
+    phases, places = {}, {}
+    for _, size, path in sorted(events, key=lambda event: event[0]):
         if abs(size) in sizes:
             if size > 0:
-                phases[sizes[size]] = [alive, peak]
+                phases[sizes[size]], places[sizes[size]] = [alive, peak], " > ".join(at[-3:])
                 peak = alive
             continue
         alive += size
-        peak = max(peak, alive)
-    return phases
+        if alive > peak:
+            peak, at = alive, path
+    return phases, places
 
 
 def fake(case: dict[str, Any]) -> dict[str, list[int]]:
@@ -161,13 +165,15 @@ def fake(case: dict[str, Any]) -> dict[str, list[int]]:
 
 
 def measure(case: dict[str, Any]) -> dict[str, Any]:
-    """Both, and where they differ."""
-    seen, counted = real(case), fake(case)
+    """Both, where they differ, and which kernel the real run was in when its most exceeded the count."""
+    (seen, places), counted = real(case), fake(case)
+    differ = {
+        phase: [a - b for a, b in zip(seen[phase], counted[phase], strict=True)]
+        for phase in seen
+        if seen[phase] != counted[phase]
+    }
     return {
         "counted": counted,
-        "real_less_counted": {
-            phase: [a - b for a, b in zip(seen[phase], counted[phase], strict=True)]
-            for phase in seen
-            if seen[phase] != counted[phase]
-        },
+        "real_less_counted": differ,
+        "real_peak_at": {phase: places[phase] for phase, (_, most) in differ.items() if most > EXPLAINED},
     }

@@ -94,9 +94,9 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     model.train()
     model.config.use_cache = False
     if plan.get("kernels", "eager") != "eager" or plan.get("loss", "eager") != "eager":
-        import kernels
+        import fused
 
-        kernels.patch(model, plan)
+        fused.patch(model, plan)
     if "quantization" in plan:
         import quantised
 
@@ -224,10 +224,10 @@ class Step:
             if observe:
                 around.enter_context(saved_tensors_hooks(self.saved.pack, lambda t: t))
             if self.plan.get("loss") == "chunked":
-                import kernels
+                import fused
 
                 with torch.autocast(DEVICE, dtype=dtype) if dtype else contextlib.nullcontext():
-                    return kernels.chunked_loss(self.model, batch)
+                    return fused.chunked_loss(self.model, batch)
             if dtype is None:
                 return self.model(**batch).loss
             with torch.autocast(DEVICE, dtype=dtype):
