@@ -207,6 +207,13 @@ FROZEN_LINKS = {
             optimizer="galore_adamw", optimizer_args={"rank": 128, "scale": 0.25},
         ),
     ),
+    # One layer that is called attention, and the word for the layers of attention.
+    "v=1&model=a/b&method=lora&targets=attention,": Scenario(
+        model="a/b", plan=Lora(lora=LoraAdapter(target_modules=("attention",)))
+    ),
+    "v=1&model=a/b&method=lora&targets=attention": Scenario(
+        model="a/b", plan=Lora(lora=LoraAdapter(target_modules="attention"))
+    ),
 }  # fmt: skip
 
 
@@ -214,6 +221,7 @@ FROZEN_LINKS = {
 def test_a_link_that_people_already_have_opens_the_same_scenario(query):
     """These texts are out in the world; they are never edited, only added to."""
     assert (FROZEN_LINKS[query], ()) == link.scenario(query)
+    assert (FROZEN_LINKS[query], ()) == link.scenario(link.query(FROZEN_LINKS[query]))
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,7 @@ def test_every_optimizer_has_a_place_on_its_page_and_its_own_answer():
     running = [choice.answer.peak.allocated for choice in made if choice.runs and choice.answer]
     assert sorted(running) == running
     for choice in made:
+        assert choice.optimizer.id == choice.scenario.plan.optimizer
         assert choice.refusal or (choice.answer and choice.answer.peak == estimate(choice.scenario).peak)
         assert choice.runs or choice.refusal or choice.optimizer.blocked
 
