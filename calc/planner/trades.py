@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calc.memory.breakdown import Breakdown
-from calc.memory.estimate import on_the_card
-from calc.memory.problems import Refused
-from calc.memory.surface import Surface
+from calc.memory.estimate import estimate
 from calc.planner.levers import LEVERS, Lever, with_values
 from calc.planner.room import need
 from calc.planner.suggestions import answered, blocked
@@ -49,26 +47,18 @@ def growths(
     found: list[Growth] = []
     for lever in (None, *(LEVERS[name] for name in DRAWN)):
         changed = scenario if lever is None else lever.change(scenario)
-        if changed is None:
+        if changed is None or (lever is not None and answered(changed, config) is None):
             continue
-        surface = Surface(changed, config=config)
-        try:
-            found.append(
-                Growth(
-                    lever,
-                    tuple(_needed(surface, batch, plan.seq_len) for batch in batches),
-                    tuple(_needed(surface, plan.micro_batch_size, length) for length in lengths),
-                )
-            )
-        except Refused:
-            if lever is None:
-                raise
+        by_batch = tuple(_needed(changed, batch, plan.seq_len, config) for batch in batches)
+        by_length = tuple(_needed(changed, plan.micro_batch_size, length, config) for length in lengths)
+        found.append(Growth(lever, by_batch, by_length))
     return tuple(found)
 
 
-def _needed(surface: Surface, batch: int, length: int) -> Bytes:
-    surface.verdict(batch, length)  # a plan that is refused has no curve
-    return need(*on_the_card(surface.at(batch, length), surface.allocated(batch, length)))
+def _needed(scenario: Scenario, batch: int, length: int, config: Mapping[str, Any] | None) -> Bytes:
+    sizes = {"plan.micro_batch_size": batch, "plan.seq_len": length}
+    peak = estimate(with_values(scenario, sizes), config=config).peak
+    return need(peak.reserved, peak.device)
 
 
 def ways(scenario: Scenario, *, config: Mapping[str, Any] | None = None) -> tuple[Way, ...]:

@@ -17,7 +17,7 @@ from pages.parts.tables import table
 from pages.parts.verdict import LOOK
 from pages.parts.words import small, unbroken
 
-POINTS = 14
+POINTS = 10
 
 
 def trades(here: Here) -> None:
