@@ -28,7 +28,7 @@ from pages.parts.state import plain
 from pages.parts.texts import FIELDS, LANGUAGES, TEXTS
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 60
+SECONDS = 240
 ANSWERED = list(EXAMPLES.values())
 
 

@@ -139,7 +139,10 @@ def write(truth: Any, answers: list[dict[str, Any]]) -> None:
     )
 
 
-def read(truth: Any) -> dict[str, dict[str, Any]]:
+def read(truth: Any) -> dict[str, dict[str, Any]] | None:
+    """The recorded rows by case; None for a truth that nobody has recorded yet."""
+    if not (GOLDEN / f"{truth.name}.json").exists():
+        return None
     golden = json.loads((GOLDEN / f"{truth.name}.json").read_text(encoding="utf-8"))
     return {encode(row["case"]): row for row in golden["rows"] + golden["refused"]}
 
@@ -174,6 +177,9 @@ def check(truths: list[Any], full: bool, jobs: int) -> int:
     wrong = checked = 0
     for truth in truths:
         golden = read(truth)
+        if golden is None:
+            print(f"{truth.name}: {len(truth.cases)} cases wait to be recorded (make oracle TRUTH={truth.name})")
+            continue
         cases = list(truth.cases) if full else list(truth.cases)[:: max(1, len(truth.cases) // truth.sample)]
         missing = [case for case in truth.cases if encode(case) not in golden]
         gone = len(golden.keys() - {encode(case) for case in truth.cases})
