@@ -222,8 +222,10 @@ TRUTHS = (
             {"graph": "tied by transposes"},
             {"graph": "a leaf used twice"},
             *rows(
-                Grid(ALL_TINY, batches=((2, 64),), precision=("fp32", "bf16-mixed"), gradient_checkpointing=("none",)),
-                Grid(ALL_TINY, batches=((2, 64),), precision=("bf16",), attention=("sdpa", "eager")),
+                Grid(
+                    DENSE_TINY, batches=((2, 64),), precision=("fp32", "bf16-mixed"), gradient_checkpointing=("none",)
+                ),
+                Grid(ALL_TINY, batches=((2, 64),), precision=("bf16",)),
                 Grid(
                     ["llama@2", "llama-tied@2", "qwen2@2", "gpt2-plain@2"],
                     batches=((4, 256),),
@@ -241,7 +243,7 @@ TRUTHS = (
                 ),
             ),
         ),
-        sample=12,
+        sample=6,
     ),
     Truth(
         "steps_tiny",
@@ -422,9 +424,7 @@ TRUTHS = (
             ),
             (
                 {**case, "reshard_after_forward": False}
-                for case in Grid(
-                    ("llama@2", "llama-3-8b@2"), batches=((1, 512),), more=sharded("fsdp2", 4)
-                )
+                for case in Grid(("llama@2", "llama-3-8b@2"), batches=((1, 512),), more=sharded("fsdp2", 4))
             ),
         ),
         sample=4,
