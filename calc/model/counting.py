@@ -101,7 +101,8 @@ def counted(config: Mapping[str, Any]) -> Counted:
     table = inventory(model_type)
     parameters = tuple(tensors(table, reader, lambda values: counted(values).parameters))
     sizes = Sizes(table, reader)
-    experts = None if table.experts is None else (sizes.of(table.experts[0]), sizes.of(table.experts[1]))
+    mixed = table.experts is not None and any(p.role == "expert" for p in parameters)
+    experts = (sizes.of(table.experts[0]), sizes.of(table.experts[1])) if table.experts and mixed else None
     return Counted(model_type, table.name, parameters, experts, False, table.source, tuple(reader.notes))
 
 
