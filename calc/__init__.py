@@ -3,7 +3,7 @@
 >>> from calc import Scenario, estimate
 >>> answer = estimate(Scenario.model_validate({"model": "mistralai/Mistral-7B-v0.1", "plan": {"method": "qlora"}}))
 >>> answer.verdict
-'fits'
+'does_not_fit'
 """
 
 from __future__ import annotations
