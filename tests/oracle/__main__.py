@@ -26,7 +26,7 @@ from typing import Any
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent / "golden" / "oracle"
 FRAMEWORKS = pathlib.Path(sys.prefix) / "frameworks"
-CHUNK = 60
+CHUNK = 40
 """Cases per child process: starting one costs some five seconds."""
 VERSIONS = (
     "torch",
