@@ -99,6 +99,9 @@ def counted(config: Mapping[str, Any]) -> Counted:
     if model_type not in inventories():
         raise UnknownArchitecture(unknown(model_type))
     table = inventory(model_type)
+    named = reader.given("architectures")
+    if isinstance(named, list) and named and table.class_name not in named:
+        reader.notes.append(f"architectures names {str(named[0])[:60]}; counted as {table.class_name}")
     parameters = tuple(tensors(table, reader, lambda values: counted(values).parameters))
     sizes = Sizes(table, reader)
     mixed = table.experts is not None and any(p.role == "expert" for p in parameters)

@@ -6,7 +6,8 @@ with the classes under other sizes. A field that changes the class in a way that
 
 Lines of a table
     name         the name that people know
-    class        the transformers class that it describes
+    class        the class that it describes
+    source       where the class is, if not in transformers
     default      FIELD VALUE: what the class takes when config.json leaves the field out
     derived      FIELD FORMULA: what it takes from other fields then
     absent       PART VALUES: what the class takes for a part that config.json leaves out altogether, where that is not its defaults
@@ -100,6 +101,7 @@ class Inventory:
     model_type: str
     name: str
     class_name: str
+    source: str
     defaults: Mapping[str, Any]
     derived: Mapping[str, str]
     absent: Mapping[str, Mapping[str, Any]]
@@ -112,11 +114,6 @@ class Inventory:
     includes: tuple[tuple[str, str, str], ...]
     rows: tuple[Row, ...]
     experts: tuple[str, str] | None = None
-
-    @property
-    def source(self) -> str:
-        """What the table was recorded from."""
-        return f"transformers 5.24.0, {self.class_name}"
 
 
 @cache
@@ -153,6 +150,7 @@ def inventory(model_type: str) -> Inventory:
         model_type=model_type,
         name=found["name"][0],
         class_name=found["class"][0],
+        source=found.get("source", [f"transformers 5.24.0, {found['class'][0]}"])[0],
         defaults={field: json.loads(value) for field, value in pairs["default"]},
         derived=dict(pairs["derived"]),
         absent={part: json.loads(values) for part, values in pairs["absent"]},

@@ -123,7 +123,9 @@ def total(tensors: Tensors) -> int:
 
 
 def rows(model_type: str) -> list[dict[str, Any]]:
-    """Configs of a type and the totals of its class."""
+    """Configs of a type and the totals of its class; none where the class is not one of transformers."""
+    if model_type not in CONFIG_MAPPING:
+        return []
     table, draw = inventory(model_type), random.Random(model_type)
     known = fields(CONFIG_MAPPING[model_type]())
     found: list[dict[str, Any]] = []

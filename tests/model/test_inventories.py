@@ -1,0 +1,150 @@
+"""Parameter totals by table: against the classes under drawn sizes, against published models, and which types are not known."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from recordings import GOLDEN, configurations
+
+from calc.model import ConfigError, NotModelled, architecture, families
+from calc.model.config import Config
+from calc.model.counting import counted
+from calc.model.inventory import Sizes, inventories, inventory
+
+DEFAULTS: dict[str, dict[str, int]] = json.loads((GOLDEN / "default_models.json").read_text())
+"""For each type of transformers with a text head, its classes and their totals as the default config makes them."""
+WITHOUT_DEFAULTS = {"deepseek_v2", "dots1", "lfm2_moe"}
+"""Types whose class needs a field of config.json to be built at all."""
+MISSING = {
+    "no forward pass and no table: parts whose sizes follow no formula of the config": {
+        "apertus1p5", "dory", "dots3_note", "dots3_note_text", "emu3", "gemma4_unified", "gemma4_unified_assistant", "glm5_next",
+        "inkling2", "inkling2_loop", "inkling2_loop_text", "inkling2_text", "inkling_mm_model", "inkling_text", "mistral_large4",
+        "molmo2", "nllb-moe", "omniasr", "pi0", "unlimited_ocr",
+    },
+    "composites of two free choices of model": {
+        "apertus1p5_text", "encoder-decoder", "vision-encoder-decoder", "musicflamingo", "nemo_speechlm", "nemotron_h_omni",
+        "vibevoice_asr", "exaone4_5",
+    },
+    "classes that the recording could not build": {
+        "chameleon", "cohere_compass", "cohere_compass_text", "deepseek_ocr2", "diffusion_gemma", "esm", "evolla", "fast_vlm",
+        "gemma3n", "gemma4_assistant", "granite4_vision", "hunyuan_vl", "musicgen", "musicgen_melody", "perceiver", "perception_lm",
+        "pp_formulanet", "qwen4_exp", "qwen4_exp_text", "reformer",
+    },
+}  # fmt: skip
+
+
+def drawn() -> list[dict[str, Any]]:
+    """Configs of drawn sizes and the totals of the real classes."""
+    with gzip.open(GOLDEN / "inventories.jsonl.gz", "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def test_tables_hold_under_drawn_sizes() -> None:
+    """Sizes two to four times the class's, other depths, switches turned: each total is the class's."""
+    off = {}
+    for row in drawn():
+        if (found := counted(row["config"]).total) != row["total"]:
+            off[json.dumps(row["config"])] = (found, row["total"])
+    assert {} == off
+
+
+def test_every_verified_model_is_counted() -> None:
+    """Families and tables alike; the one without a model type is refused for that."""
+    off, refused = [], []
+    for row in configurations():
+        if row["check"].startswith("verified"):
+            try:
+                off += [row["id"]] if counted(row["config"]).total != row["total"] else []
+            except ConfigError as error:
+                refused.append((row["id"], str(error)))
+    assert [] == off
+    assert [("FacebookAI/roberta-base", "config.json: model_type is missing")] == refused
+
+
+def test_the_class_that_a_type_makes_by_default_is_counted() -> None:
+    """A config of nothing but its type is one of the recorded classes of that type."""
+    known = {*families(), *inventories()} - WITHOUT_DEFAULTS
+    off = {t: counted({"model_type": t}).total for t in DEFAULTS if t in known and DEFAULTS[t]}
+    assert {} == {t: total for t, total in off.items() if total not in DEFAULTS[t].values()}
+
+
+def test_fewer_than_15_percent_of_types_are_unknown() -> None:
+    """Those are listed here; a new table or family comes off the list."""
+    unknown = set(DEFAULTS) - {*families(), *inventories()}
+    assert unknown == set().union(*MISSING.values())
+    assert len(unknown) < 0.15 * len(DEFAULTS)
+
+
+def test_no_table_stands_in_for_a_family() -> None:
+    """A forward pass counts too, so a type has one or the other."""
+    assert set() == set(families()) & inventories()
+
+
+@pytest.mark.parametrize("model_type", sorted(inventories()))
+def test_every_table_can_be_read(model_type: str) -> None:
+    """Fields of formulas have a default, a formula or a list; names and shapes are whole."""
+    table = inventory(model_type)
+    assert table.class_name
+    assert table.name[0].isalnum()
+    sizes = Sizes(table, Config({"model_type": model_type}))
+    for field in (*table.defaults, *table.derived):
+        if table.defaults.get(field) is None or isinstance(table.defaults[field], int):
+            assert sizes[field] >= 0
+    assert all(row.name and row.count and " " not in row.name for row in table.rows)
+
+
+def test_what_only_a_table_knows_is_not_modelled() -> None:
+    """The refusal says the name, and that its parameters are known."""
+    with pytest.raises(NotModelled, match="Mamba 2"):
+        architecture({"model_type": "mamba2"})
+
+
+def test_a_value_that_the_table_does_not_hold_is_refused() -> None:
+    """With the field, what it may be and what it is."""
+    with pytest.raises(ConfigError, match=r"merger_times is only known as 1, not 2"):
+        counted({"model_type": "minicpmv4_6", "merger_times": 2})
+    with pytest.raises(ConfigError, match=r"layer_types names a kind of layer that is not known: antimatter"):
+        counted({"model_type": "qwen3_next", "num_hidden_layers": 1, "layer_types": ["antimatter"]})
+
+
+def test_layers_are_told_by_rule_by_list_and_by_letters() -> None:
+    """Nemotron-H spells its layers; older files call the kinds by other names."""
+    spelt = counted({"model_type": "nemotron_h", "hybrid_override_pattern": "M*-E"}).total
+    listed = counted({"model_type": "nemotron_h", "layers_block_type": ["mamba", "attention", "mlp", "moe"]}).total
+    assert spelt == listed == counted({"model_type": "nemotron_h"}).total
+    with pytest.raises(ConfigError, match="should spell the layers in M"):
+        counted({"model_type": "nemotron_h", "hybrid_override_pattern": "MQ"})
+
+
+def test_parts_of_a_vision_language_model() -> None:
+    """Text, vision tower and projector apart, together the total; the text model is counted by its own type."""
+    (row,) = (row for row in configurations() if row["id"] == "llava-hf/llava-1.5-7b-hf")
+    found = counted(row["config"])
+    text = counted({**row["config"]["text_config"], "tie_word_embeddings": False}).total
+    assert found.parts() == {"text": text, "vision": 303_507_456, "projector": 20_979_712}
+    assert sum(found.parts().values()) == found.total
+    assert found.embedding + found.head == 2 * 32064 * 4096
+
+
+ACTIVE = {
+    "deepseek-ai/DeepSeek-V3": 37_552_282_624,
+    "mistralai/Mixtral-8x7B-v0.1": 12_879_925_248,
+    "Qwen/Qwen3-30B-A3B": 3_353_032_704,
+}
+"""Parameters that a token passes: all that are no expert's, and each layer's share of experts."""
+
+
+@pytest.mark.parametrize("id", ACTIVE)
+def test_active_parameters(id: str) -> None:
+    """Mixtures of experts; a dense model's are all."""
+    (row,) = (row for row in configurations() if row["id"] == id)
+    assert ACTIVE[id] == counted(row["config"]).active
+
+
+def test_dense_models_are_wholly_active() -> None:
+    """Embeddings and head included."""
+    found = counted({"model_type": "llama"})
+    assert found.active == found.total
