@@ -5,17 +5,19 @@ Each reason is an amount of elements computed from config.json; a difference is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from calc.model import NotModelled, architecture
+from calc.model import NotModelled, UnknownArchitecture, architecture
 from calc.model.config import Config, ConfigError
-from calc.model.counting import Counted
+from calc.model.counting import Counted, counted
 from calc.model.family import Dims
 from calc.model.parameters import Parameter
 from calc.model.quantized_checkpoint import quantized_checkpoint, stored
+
+_BIASES = "the routers' correction biases, which are buffers, are stored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,12 @@ class Reason:
     elements: int
 
 
-def explained(counted: Counted, config: Mapping[str, Any], hub_total: int) -> tuple[Reason, ...] | None:
+def explained(model: Counted, config: Mapping[str, Any], hub_total: int) -> tuple[Reason, ...] | None:
     """The reasons that add up to the difference between the Hub's stored total and the parameters; () if they are equal, None if none do."""
-    difference = hub_total - counted.total
+    difference = hub_total - model.total
     if not difference:
         return ()
-    reasons = list(_reasons(counted, config))
+    reasons = list(_reasons(model, config))
     for size in range(1, min(5, len(reasons)) + 1):
         for chosen in combinations(reasons, size):
             if sum(reason.elements for reason in chosen) == difference:
@@ -39,17 +41,20 @@ def explained(counted: Counted, config: Mapping[str, Any], hub_total: int) -> tu
     return None
 
 
-def _reasons(counted: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
+def _reasons(model: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
     reader = Config(config)
-    table = max((p.numel for p in counted.parameters if p.role == "embedding"), default=0)
-    if not counted.head and table:
+    table = max((p.numel for p in model.parameters if p.role == "embedding"), default=0)
+    if not model.head and table:
         yield Reason("the head, which is tied to the embeddings, is stored a second time", table)
         yield Reason("the embeddings are stored once more", table)
-    yield from _quantized(counted, config)
-    yield from _encoder_heads(counted, config)
+    yield from _quantized(model, config)
+    yield from _encoder_heads(model, config)
     try:
         dims = architecture(config).dims
-    except (NotModelled, ConfigError):
+    except NotModelled:
+        yield from _of_tables(model, config)
+        return
+    except ConfigError:
         return
     layers = len(dims.kinds)
     rotary = getattr(dims, "rotary_dim", None) or dims.head_dim
@@ -65,16 +70,16 @@ def _reasons(counted: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
     sparse = sum(not kind.endswith("dense") for kind in dims.kinds)
     experts = getattr(dims, "num_experts", 0)
     if experts:
-        yield Reason("the routers' correction biases, which are buffers, are stored", experts * sparse)
-    yield from _next_token_layers(counted, reader, dims, experts)
+        yield Reason(_BIASES, experts * sparse)
+    yield from _of_families(model, reader, dims, experts)
 
 
-def _quantized(counted: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
+def _quantized(model: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
     """Scales beside quantised weights, and packed numbers that count as one."""
     checkpoint = quantized_checkpoint(config)
     if checkpoint is None or checkpoint.format is None:
         return
-    held = [p for p in counted.parameters if checkpoint.holds(p)]
+    held = [p for p in model.parameters if checkpoint.holds(p)]
     numbers = sum(p.numel * p.count for p in held)
     beside = stored(held, checkpoint).elements
     if beside > numbers:
@@ -90,9 +95,9 @@ def _quantized(counted: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
         )
 
 
-def _encoder_heads(counted: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
+def _encoder_heads(model: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
     """A pooler and a next-sentence head that the masked-language class does not have, or its own head that the repository lacks."""
-    if counted.model_type not in ("bert", "distilbert"):
+    if model.model_type not in ("bert", "distilbert"):
         return
     hidden = Config(config).integer("hidden_size", "dim", default=768)
     vocabulary = Config(config).integer("vocab_size", default=30522)
@@ -102,31 +107,63 @@ def _encoder_heads(counted: Counted, config: Mapping[str, Any]) -> Iterator[Reas
     yield Reason("the masked-language head is not stored", -(pooler + 2 * hidden + vocabulary))
 
 
-def _next_token_layers(counted: Counted, reader: Config, dims: Dims, experts: int) -> Iterator[Reason]:
-    """Layers that predict tokens further ahead: a block of the last kind, two norms, a matrix that joins them, a norm, embeddings and head."""
+def _of_tables(model: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
+    """What a model that is known by its table has beside its parameters."""
+    text = config.get("text_config")
+    within = text if isinstance(text, Mapping) else config
+    experts = 0 if model.experts is None else model.experts[0]
+    if experts:
+        sparse = sum(p.count for p in model.parameters if p.role == "router")
+        yield Reason(_BIASES, experts * sparse)
+    try:
+        reader = Config(within)
+        longer = counted({**config, "text_config": _longer(within)} if within is text else _longer(within))
+        hidden, vocabulary = reader.integer("hidden_size"), reader.integer("vocab_size")
+    except (ConfigError, UnknownArchitecture):
+        return
+    before = {(p.name, p.shape): p.count for p in model.parameters}
+    more = [replace(p, count=p.count - before.get((p.name, p.shape), 0)) for p in longer.parameters]
+    yield from _next_token_layers([p for p in more if p.count > 0], reader, hidden, vocabulary, experts, default=1)
+
+
+def _longer(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A config with one layer more, of the kinds that layers for tokens further ahead have."""
+    longer = {**config, "num_hidden_layers": Config(config).integer("num_hidden_layers") + 1}
+    for field, kind in (("layer_types", "full_attention"), ("mlp_layer_types", "sparse"), ("indexer_types", "full")):
+        kinds = Config(config).texts(field, default=None)
+        if kinds:
+            longer[field] = [*kinds, kind if kind in kinds else kinds[-1]]
+    return longer
+
+
+def _of_families(model: Counted, reader: Config, dims: Dims, experts: int) -> Iterator[Reason]:
+    last = dims.kinds[-1]
+    alike = sum(kind == last for kind in dims.kinds)
+    rows = [replace(p, count=1) for p in model.parameters if ".layers.*." in p.name and p.count >= alike]
+    yield from _next_token_layers(rows, reader, dims.hidden_size, dims.vocab_size, experts)
+
+
+def _next_token_layers(
+    block: Sequence[Parameter], reader: Config, hidden: int, vocabulary: int, experts: int, default: int | None = None
+) -> Iterator[Reason]:
+    """Layers that predict tokens further ahead: a block, two norms, a matrix that joins them, a norm, embeddings and head."""
     number = reader.integer(
-        "num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", default=None, low=0, high=64
+        "num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", default=default, low=0, high=64
     )
     if not number:
         return
-    last = dims.kinds[-1]
-    sparse = sum(kind == last for kind in dims.kinds)
-    rows = [replace(p, count=1) for p in counted.parameters if _in_layers(p) and p.count >= sparse]
-    block = sum(p.numel for p in rows)
-    hidden = dims.hidden_size
-    joined = block + 2 * hidden * hidden + 3 * hidden
+    elements = sum(p.numel * p.count for p in block)
+    joined = elements + 2 * hidden * hidden + 3 * hidden
     yield Reason("layers for tokens further ahead are stored", number * joined)
     yield Reason(
         "layers for tokens further ahead are stored, each with embeddings and a head",
-        number * (joined + 2 * dims.vocab_size * hidden),
+        number * (joined + 2 * vocabulary * hidden),
     )
     if experts:
         yield Reason("their routers' correction biases", number * experts)
     checkpoint = quantized_checkpoint(reader.values)
     if checkpoint is not None and checkpoint.format is not None:
-        held = [p for p in rows if checkpoint.holds(p)]
-        yield Reason("their scales", number * (stored(held, checkpoint).elements - sum(p.numel for p in held)))
-
-
-def _in_layers(parameter: Parameter) -> bool:
-    return ".layers.*." in parameter.name
+        held = [p for p in block if checkpoint.holds(p)]
+        yield Reason(
+            "their scales", number * (stored(held, checkpoint).elements - sum(p.numel * p.count for p in held))
+        )

@@ -136,23 +136,24 @@ class Method:
     advice: str
     """What to do instead of training the weights."""
     source: str
+    """The file of transformers 5.24.0 that says so (`is_trainable`)."""
 
 
 METHODS: Mapping[str, Method] = {
     row.id: row
     for row in (
-        Method("fp8", "FP8", True, "load it with FineGrainedFP8Config(dequantize=True), which makes bf16 weights", "transformers 5.24.0, quantizer_finegrained_fp8.py"),
-        Method("gptq", "GPTQ", True, "train adapters on it, or start from the unquantised weights", "transformers 5.24.0, quantizer_gptq.py"),
-        Method("awq", "AWQ", True, "train adapters on it (gptqmodel 5 or newer), or start from the unquantised weights", "transformers 5.24.0, quantizer_awq.py"),
-        Method("bitsandbytes", "bitsandbytes", True, "train adapters on it, or start from the unquantised weights", "transformers 5.24.0, quantizer_bnb_4bit.py"),
-        Method("mxfp4", "MXFP4", False, "load it with Mxfp4Config(dequantize=True), which makes bf16 weights", "transformers 5.24.0, quantizer_mxfp4.py"),
-        Method("modelopt", "NVFP4 (ModelOpt)", False, "start from the unquantised weights", "transformers 5.24.0, quantizer_nvfp4.py"),
-        Method("nvfp4", "NVFP4", False, "start from the unquantised weights", "transformers 5.24.0, quantizer_nvfp4.py"),
-        Method("compressed-tensors", "compressed-tensors", True, "train adapters on it, or load it with dequantize=True", "transformers 5.24.0, quantizer_compressed_tensors.py"),
-        Method("fbgemm_fp8", "FBGEMM FP8", False, "start from the unquantised weights", "transformers 5.24.0, quantizer_fbgemm_fp8.py"),
-        Method("aqlm", "AQLM", True, "train adapters on it (aqlm 1.0.2 or newer)", "transformers 5.24.0, quantizer_aqlm.py"),
-        Method("hqq", "HQQ", True, "train adapters on it, or start from the unquantised weights", "transformers 5.24.0, quantizer_hqq.py"),
-        Method("eetq", "EETQ", True, "train adapters on it, or start from the unquantised weights", "transformers 5.24.0, quantizer_eetq.py"),
+        Method("fp8", "FP8", True, "load it with FineGrainedFP8Config(dequantize=True), which makes bf16 weights", "quantizer_finegrained_fp8.py"),
+        Method("gptq", "GPTQ", True, "train adapters on it, or start from the unquantised weights", "quantizer_gptq.py"),
+        Method("awq", "AWQ", True, "train adapters on it (gptqmodel 5 or newer), or start from the unquantised weights", "quantizer_awq.py"),
+        Method("bitsandbytes", "bitsandbytes", True, "train adapters on it, or start from the unquantised weights", "quantizer_bnb_4bit.py"),
+        Method("mxfp4", "MXFP4", False, "load it with Mxfp4Config(dequantize=True), which makes bf16 weights", "quantizer_mxfp4.py"),
+        Method("modelopt", "NVFP4 (ModelOpt)", False, "start from the unquantised weights", "quantizer_nvfp4.py"),
+        Method("nvfp4", "NVFP4", False, "start from the unquantised weights", "quantizer_nvfp4.py"),
+        Method("compressed-tensors", "compressed-tensors", True, "train adapters on it, or load it with dequantize=True", "quantizer_compressed_tensors.py"),
+        Method("fbgemm_fp8", "FBGEMM FP8", False, "start from the unquantised weights", "quantizer_fbgemm_fp8.py"),
+        Method("aqlm", "AQLM", True, "train adapters on it (aqlm 1.0.2 or newer)", "quantizer_aqlm.py"),
+        Method("hqq", "HQQ", True, "train adapters on it, or start from the unquantised weights", "quantizer_hqq.py"),
+        Method("eetq", "EETQ", True, "train adapters on it, or start from the unquantised weights", "quantizer_eetq.py"),
     )
 }  # fmt: skip
 
