@@ -105,7 +105,9 @@ class Node:
         self.sequence = next(_sequence)
         self.backward: Callable[..., Any] | None = backward
         edges: list[tuple[Node | Accumulate, int] | None] = []
+        wants: list[str] = []
         for t in inputs:
+            wants.append(t.dtype)
             if t.node is not None:
                 edges.append((t.node, t.slot))
             elif t.requires_grad:
@@ -115,8 +117,7 @@ class Node:
                 edges.append((t.accumulator, 0))
             else:
                 edges.append(None)
-        self.edges = edges
-        self.wants = [t.dtype for t in inputs]
+        self.edges, self.wants = edges, wants
         self.saved: tuple[Storage, ...] = ()
         self.checkpoint: Checkpoint | None = None
         self.slots = (0, 0)

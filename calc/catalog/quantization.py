@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from calc.catalog.table import Table
 from calc.catalog.tensors import Tensor
@@ -63,11 +64,18 @@ class QuantizedFormat:
 
     def bytes(self, rows: int, columns: int, *, double_quant: bool = False) -> Bytes:
         """Bytes of one layer's weight."""
-        return Bytes(sum(int(tensor.bytes) for tensor in self.tensors(rows, columns, double_quant=double_quant)))
+        return _bytes(self.stored, rows, columns, double_quant)
 
     def formula(self, *, double_quant: bool = False) -> str:
         """Bytes of a layer of n weights in r rows, in the field's symbols."""
         return " + ".join(tensor.symbol for tensor in self.tensors(64, 64, double_quant=double_quant))
+
+
+@lru_cache(maxsize=1024)
+def _bytes(
+    stored: Callable[[int, int, bool], tuple[Tensor, ...]], rows: int, columns: int, double_quant: bool
+) -> Bytes:
+    return Bytes(sum(int(tensor.bytes) for tensor in stored(rows, columns, double_quant)))
 
 
 QUANTIZED_FORMATS = Table(

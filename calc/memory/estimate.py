@@ -99,7 +99,7 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
     if stepping is None:
         result = _ran(model, how, granularity)
     else:
-        result = step.run(model, how, granularity=granularity, on_gradient=stepping)
+        result = step.run(model, how, granularity=granularity, on_gradient=stepping, list_saved=False)
     stands = standing(scenario, model, result.parameters, granularity=granularity)
 
     instants = [Instant("load", stands.load, stands.loaded)]
@@ -138,7 +138,7 @@ def _made(model: Architecture, how: Recipe, attribute: str, moment: step.Moment)
 @lru_cache(maxsize=128)
 def _ran(model: Architecture, how: Recipe, granularity: int) -> step.Step:
     """The run on shapes, which plans that differ only in what stands beside it share: optimizers, cards."""
-    return step.run(model, how, granularity=granularity)
+    return step.run(model, how, granularity=granularity, list_saved=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,12 +101,13 @@ def run(
     counts: Mapping[str, Dim] | None = None,
     on_gradient: Callable[[Leaf], None] | None = None,
     open_sizes: bool = False,
+    list_saved: bool = True,
 ) -> Step:
     """One step of `architecture` under `recipe`. Sizes in bytes; `granularity` rounds each allocation up to a multiple of it.
 
     `counts` gives the number of layers of each kind as a symbol, for closed forms; `on_gradient` is called when a weight's gradient
     is complete, for optimizers that step inside the backward pass. `open_sizes` notes every total that may be the highest, instead of
-    the highest at these sizes.
+    the highest at these sizes. Without `list_saved` the tensors kept for the backward pass are counted and not listed.
     """
     dims = architecture.dims
     chosen, stands = representatives(dims.kinds)
@@ -126,7 +127,7 @@ def run(
         m.casts.clear()
         ledger.begin("after forward")
         live = tuple(ledger.live)
-        saved = _saved(loss)
+        saved = _saved(loss) if list_saved else ()
         ledger.kind = TEMPORARIES
         ledger.begin("backward")
         backward(loss, on_block=lambda block: ledger.begin("backward", block))
