@@ -11,6 +11,7 @@ from typing import Any
 from calc.model.config import Config, ConfigError
 from calc.model.family import Architecture, Family, NotModelled, UnknownArchitecture
 from calc.model.inventory import inventories, inventory
+from calc.model.unsupported import UNSUPPORTED
 
 FAMILY_FILES = (
     "llama",
@@ -102,9 +103,22 @@ def architecture(config: Mapping[str, Any]) -> Architecture:
 
 def unknown(model_type: str) -> str:
     """What to say of a model type that is not known."""
+    if model_type in UNSUPPORTED:
+        return f"the architecture '{model_type}' is not modelled yet; missing is {UNSUPPORTED[model_type]}"
     near = difflib.get_close_matches(model_type[:60], [*families(), *inventories()], n=3, cutoff=0.6)
     hint = f"; the nearest that is: {', '.join(near)}" if near else ""
     return f"the architecture '{model_type[:60]}' is not modelled yet{hint}"
+
+
+def typed(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The config with a model type; one that has none gets the longest that the repository's name holds.
+
+    The first files on the Hub have none, and transformers before version 5 read it off the name in this way.
+    """
+    if config.get("model_type") is not None or config.get("architectures") is not None:
+        return config
+    found = [known for known in (*families(), *inventories()) if known in name.lower()]
+    return {**config, "model_type": max(found, key=len)} if found else config
 
 
 __all__ = [
@@ -115,5 +129,6 @@ __all__ = [
     "UnknownArchitecture",
     "architecture",
     "families",
+    "typed",
     "unknown",
 ]
