@@ -39,7 +39,7 @@ from calc.memory.weights import (
     size,
     weight_lines,
 )
-from calc.model import ConfigError, UnknownArchitecture, architecture
+from calc.model import ConfigError, NotModelled, UnknownArchitecture, architecture, typed
 from calc.model.family import Architecture
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
@@ -67,16 +67,18 @@ MOMENTS: tuple[tuple[InstantName, str], ...] = (
 def config_of(scenario: Scenario) -> Mapping[str, Any]:
     """The config.json that a scenario means. Raises `UnknownName` for an id that the embedded catalogue does not have."""
     if isinstance(scenario.model, ConfigModel):
-        return scenario.model.config
+        return typed(scenario.model.config, scenario.model.id)
     if isinstance(scenario.model, PathModel):
         raise Refused("path_model", "a path is read by the command line only; pass the config itself", "model.path")
-    return MODELS[scenario.model].config
+    return typed(MODELS[scenario.model].config, scenario.model)
 
 
 def built(config: Mapping[str, Any]) -> Architecture:
     """The architecture of a config. Raises `Refused` with one sentence."""
     try:
         return architecture(config)
+    except NotModelled as error:
+        raise Refused("activations_not_modelled", str(error), "model") from None
     except UnknownArchitecture as error:
         raise Refused("unknown_architecture", str(error), "model") from None
     except ConfigError as error:
