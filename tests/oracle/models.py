@@ -22,6 +22,8 @@ class Model:
     kind: str = "tiny"
     symbols: dict[str, int] = dataclasses.field(default_factory=dict)
     """What the dimensions are called in formulas (tiny models)."""
+    auto: str = "AutoModelForCausalLM"
+    """transformers' class that picks the model's class, so which head it has."""
 
     @property
     def family(self) -> str:
@@ -427,7 +429,24 @@ REAL = tuple(
     for model in pair
 )
 
+SEQ2SEQ = "AutoModelForSeq2SeqLM"
+T5 = {"vocab_size": V, "d_model": 240, "d_kv": 32, "d_ff": 616, "num_heads": 6, "decoder_start_token_id": 0}
+
+
+def more(name: str, config: str, auto: str, attention: tuple[str, ...] = BOTH, **given: Any) -> Model:
+    """A tiny model with a grid of its own."""
+    return Model(name, config, given, attention, "more", auto=auto)
+
+
+MORE = (
+    more("t5@3+4", "T5Config", SEQ2SEQ, **T5, num_layers=3, num_decoder_layers=4),
+    more("t5-v1.1@2", "T5Config", SEQ2SEQ, **T5, num_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    more("mt5@2", "MT5Config", SEQ2SEQ, **T5, num_layers=2, dropout_rate=0.0),
+    more("umt5@3", "UMT5Config", SEQ2SEQ, **T5, num_layers=3),
+)
+"""Families whose grids are recorded apart."""
+
 SMALL = Model("llama-small@2", "LlamaConfig", shape(1000, 192, 520, 2, 4, 2, **UNTIED), kind="small")
 """For optimizers: matrices above and below 4,096 elements, and sizes that 256 does and does not divide."""
 
-MODELS = {model.name: model for model in (*TINY, *REAL, SMALL)}
+MODELS = {model.name: model for model in (*TINY, *REAL, *MORE, SMALL)}

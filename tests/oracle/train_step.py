@@ -87,7 +87,7 @@ def build_config(name: str) -> transformers.PretrainedConfig:
 def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     """The model on the pretended GPU, ready to train by `plan`."""
     with torch.device(DEVICE):
-        model = transformers.AutoModelForCausalLM.from_config(
+        model = getattr(transformers, MODELS[name].auto).from_config(
             build_config(name), attn_implementation=plan["attention"], **{DTYPE: WEIGHTS[plan["precision"]]}
         )
     model.tie_weights()
@@ -214,8 +214,10 @@ class Step:
                 hidden.register_hook(enter("backward"))
             live.phase = "loss forward"
 
-        inner.get_input_embeddings().register_forward_hook(embedded)
-        inner.base_model.register_forward_hook(stacked)
+        first = inner.get_encoder() if inner.config.is_encoder_decoder else inner
+        last = inner.base_model if inner.base_model is not inner else inner.get_decoder()
+        first.get_input_embeddings().register_forward_hook(embedded)
+        last.register_forward_hook(stacked)
 
     def forward(self, batch: dict[str, torch.Tensor], observe: bool) -> torch.Tensor:
         """The loss, computed as the Trainer does: autocast around forward, outputs back to fp32 after it."""
@@ -301,6 +303,8 @@ class Step:
         size = self.plan["micro_batch_size"], self.plan["seq_len"]
         ids = torch.zeros(*size, dtype=torch.long, device=DEVICE)
         batch = {"input_ids": ids, "labels": ids, "use_cache": False}
+        if "SequenceClassification" in type(self.model).__name__:
+            batch["labels"] = torch.zeros(size[0], dtype=torch.long, device=DEVICE)
         if self.plan.get("padded"):
             batch["attention_mask"] = torch.ones(*size, dtype=torch.long, device=DEVICE)
         return batch
