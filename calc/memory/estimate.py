@@ -31,10 +31,11 @@ from calc.memory.problems import Refused, problems
 from calc.memory.recipes import PRECISIONS, recipe
 from calc.memory.weights import (
     adapter_lines,
-    buffer_lines,
+    batch_lines,
     flattening_line,
     gradient_line,
     master_lines,
+    model_buffer_lines,
     rounding_line,
     size,
     weight_lines,
@@ -179,9 +180,9 @@ def total(lines: Sequence[Line]) -> Bytes:
 
 
 def standing(
-    scenario: Scenario, model: Architecture, parameters: Sequence[Parameter], *, granularity: int = 1
+    scenario: Scenario, model: Architecture | None, parameters: Sequence[Parameter], *, granularity: int = 1
 ) -> Standing:
-    """What a plan keeps of `parameters` beside the run on shapes."""
+    """What a plan keeps of `parameters` beside the run on shapes; without a model its buffers are left out."""
     plan, how = scenario.plan, recipe(scenario.plan, GPUS[scenario.hardware.gpu])
     optimizer, precision = OPTIMIZERS[plan.optimizer], PRECISIONS[plan.precision]
     optimized = _masters(parameters) if precision.master else parameters
@@ -189,16 +190,17 @@ def standing(
     temporary = optimizer_step.temporaries(optimizer, optimized, plan.optimizer_args)
     weights = (*weight_lines(parameters), *adapter_lines(parameters))
     masters = master_lines(parameters) if precision.master else ()
-    buffers = buffer_lines(model, how, precision.scaler)
+    buffers = () if model is None else model_buffer_lines(model, how)
     rounding = (rounding_line(parameters, states, granularity),) if granularity > 1 else ()
-    lines = (*weights, *masters, *buffers, *optimizer_states.lines(states), *rounding)
+    batch = batch_lines(how, precision.scaler)
+    lines = (*weights, *masters, *buffers, *batch, *optimizer_states.lines(states), *rounding)
     gradients = () if optimizer.frees_gradients else (gradient_line(parameters),)
     scratch = (temporary.line,) if temporary.during == "optimizer step" and temporary.bytes else ()
     if precision.master:  # larger than any optimizer's own temporaries, which come when the flat copy alone is left
         scratch = (flattening_line(optimizer_states.parameter_groups(optimizer, optimized, states.settings)),)
     return Standing(
         lines=lines,
-        loaded=(*weights, *buffers[:1]),
+        loaded=(*weights, *buffers),
         earlier=gradients if how.accumulated else (),
         stepped=(*lines, *gradients, *scratch),
         on_host=Bytes(int(states.by_place["host"]) + int(states.by_place["unified"])),

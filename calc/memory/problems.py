@@ -25,9 +25,14 @@ class Refused(ValueError):
         self.code, self.message, self.field = code, message, field
 
 
-def problems(scenario: Scenario, model: Architecture, gpu: Gpu) -> tuple[Problem, ...]:
-    """Problems of a plan whose memory can be told all the same. Raises `Refused` where it cannot."""
-    _refuse(scenario, model, gpu)
+def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[Problem, ...]:
+    """Problems of a plan whose memory can be told all the same. Raises `Refused` where it cannot.
+
+    Without a model those of the plan alone: for an architecture of which only the parameters are known.
+    """
+    _refuse(scenario, gpu)
+    if model is not None:
+        _refuse_on(scenario.plan, model)
     plan = scenario.plan
     precision = PRECISIONS[plan.precision]
     found: list[Problem] = []
@@ -48,7 +53,7 @@ def problems(scenario: Scenario, model: Architecture, gpu: Gpu) -> tuple[Problem
                 "plan.attention",
             )
         )
-    if _falls_back(scenario, model, gpu):
+    if model is not None and _falls_back(scenario, model, gpu):
         found.append(
             Problem(
                 "every_score",
@@ -80,7 +85,7 @@ def problems(scenario: Scenario, model: Architecture, gpu: Gpu) -> tuple[Problem
         found.append(
             Problem("missing_argument", f"{optimizer.label} needs optim_args {argument.name}.", "plan.optimizer_args")
         )
-    limit = model.context
+    limit = None if model is None else model.context
     if limit is not None and plan.seq_len > limit:
         found.append(
             Problem(
@@ -102,7 +107,7 @@ def _falls_back(scenario: Scenario, model: Architecture, gpu: Gpu) -> bool:
     return how.few_key_heads and ((how.autocast or how.dtype) == "fp32" or not how.flash)
 
 
-def _refuse(scenario: Scenario, model: Architecture, gpu: Gpu) -> None:
+def _refuse(scenario: Scenario, gpu: Gpu) -> None:
     plan = scenario.plan
     not_modelled = {
         "plan.gradient_checkpointing": plan.gradient_checkpointing == "offload",
@@ -130,22 +135,9 @@ def _refuse(scenario: Scenario, model: Architecture, gpu: Gpu) -> None:
     except (UnknownName, BadArgument) as error:
         raise Refused("bad_optimizer_args", f"{error}.", "plan.optimizer_args") from None
     precision = PRECISIONS[plan.precision]
-    if plan.attention not in model.family.attentions:
-        can = ", ".join(model.family.attentions)
-        raise Refused(
-            "attention_refused",
-            f"transformers refuses {plan.attention} for {model.name}; it takes {can}.",
-            "plan.attention",
-        )
     if plan.attention.startswith("flash") and precision.weights == "fp32" and precision.autocast is None:
         raise Refused(
             "flash_needs_half", "FlashAttention works on 16-bit numbers; choose bf16, or sdpa.", "plan.attention"
-        )
-    if plan.attention.startswith("flash") and model.dims.head_dim > FLASH_HEAD_DIM:
-        raise Refused(
-            "head_too_wide",
-            f"FlashAttention takes heads of up to {FLASH_HEAD_DIM}, not {model.dims.head_dim}; choose sdpa.",
-            "plan.attention",
         )
     if plan.precision == "fp16-autocast" and isinstance(plan, FullFineTuning):
         raise Refused(
@@ -159,9 +151,26 @@ def _refuse(scenario: Scenario, model: Architecture, gpu: Gpu) -> None:
             "a master copy is not kept for adapters; choose bf16 or bf16-autocast.",
             "plan.precision",
         )
-    _refuse_kernels(plan, model)
     if not gpu.capacity:
         raise Refused("no_capacity", f"{gpu.name} has no known capacity.", "hardware.gpu")
+
+
+def _refuse_on(plan: Plan, model: Architecture) -> None:
+    """What the model's class, or what is replaced in it, does not take."""
+    if plan.attention not in model.family.attentions:
+        can = ", ".join(model.family.attentions)
+        raise Refused(
+            "attention_refused",
+            f"transformers refuses {plan.attention} for {model.name}; it takes {can}.",
+            "plan.attention",
+        )
+    if plan.attention.startswith("flash") and model.dims.head_dim > FLASH_HEAD_DIM:
+        raise Refused(
+            "head_too_wide",
+            f"FlashAttention takes heads of up to {FLASH_HEAD_DIM}, not {model.dims.head_dim}; choose sdpa.",
+            "plan.attention",
+        )
+    _refuse_kernels(plan, model)
 
 
 def _refuse_kernels(plan: Plan, model: Architecture) -> None:

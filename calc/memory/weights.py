@@ -131,12 +131,18 @@ def gradient_line(parameters: Sequence[Parameter]) -> Line:
     )  # fmt: skip
 
 
-def buffer_lines(model: Architecture, run: Recipe, scaler: bool) -> tuple[Line, ...]:
-    """Buffers of the model, and the batch."""
+def model_buffer_lines(model: Architecture, run: Recipe) -> tuple[Line, ...]:
+    """Buffers of the model."""
     own = model.family.buffers(model.dims, int(DTYPES[run.dtype].size))
+    return (
+        Line("buffers", "Buffers of the model", Bytes(own), "exact", "2·(D/2)·4", f"{own:,}", "transformers", "Rotary frequencies and the like."),
+    )  # fmt: skip
+
+
+def batch_lines(run: Recipe, scaler: bool) -> tuple[Line, ...]:
+    """The batch, and what scales its loss."""
     tokens = run.batch * run.length
     lines = [
-        Line("buffers", "Buffers of the model", Bytes(own), "exact", "2·(D/2)·4", f"{own:,}", "transformers", "Rotary frequencies and the like."),
         Line(
             "buffers", "Token ids and mask" if run.padded else "Token ids", Bytes(8 * tokens * (2 if run.padded else 1)), "exact",
             "2·8·N" if run.padded else "8·N", f"{'2·' if run.padded else ''}8·{tokens:,}", "oracle", "int64; labels are taken from the same tensor.",
