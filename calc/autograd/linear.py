@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calc.autograd.tensor import Broad, Shape, Tensor, empty, record
+from calc.autograd.tensor import Broad, Shape, Tensor, empty, empty_view, record
 
 
 def mm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False) -> Tensor:
@@ -19,15 +19,15 @@ def mm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: boo
     if bias is None:
 
         def backward(g: Tensor) -> tuple[Tensor | None, ...]:
-            gw = empty(weight_shape, dtype, "mm weight gradient") if needs_weight else None
-            return empty((rows, columns), dtype, "mm input gradient") if needs_x else None, gw
+            gw = empty_view(weight_shape, dtype, "mm weight gradient") if needs_weight else None
+            return empty_view((rows, columns), dtype, "mm input gradient") if needs_x else None, gw
 
         return record("mm", (rows, out), dtype, (x, weight), backward, saved)
     needs_bias, bias_shape = bias.requires_grad, bias.shape
 
     def backward_with_bias(g: Tensor) -> tuple[Tensor | Broad | None, ...]:
-        gw = empty(weight_shape, dtype, "mm weight gradient") if needs_weight else None
-        gx = empty((rows, columns), dtype, "mm input gradient") if needs_x else None
+        gw = empty_view(weight_shape, dtype, "mm weight gradient") if needs_weight else None
+        gx = empty_view((rows, columns), dtype, "mm input gradient") if needs_x else None
         return gx, gw, Broad(g, bias_shape) if needs_bias else None
 
     return record("addmm", (rows, out), dtype, (x, weight, bias), backward_with_bias, saved)
@@ -41,8 +41,8 @@ def bmm(a: Tensor, b: Tensor, shape: Shape) -> Tensor:
         saved.append(b.storage)
 
     def backward(g: Tensor) -> tuple[Tensor | None, ...]:
-        gb = empty(b_shape, dtype, "bmm gradient", True) if needs_b else None
-        return empty(a_shape, dtype, "bmm gradient", True) if needs_a else None, gb
+        gb = empty_view(b_shape, dtype, "bmm gradient", True) if needs_b else None
+        return empty_view(a_shape, dtype, "bmm gradient", True) if needs_a else None, gb
 
     return record("bmm", shape, dtype, (a, b), backward, saved, heads_first=True)
 

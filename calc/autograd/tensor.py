@@ -10,6 +10,7 @@ sees. `heads_first` says that such a tensor lies in memory head by head, so that
 from __future__ import annotations
 
 import heapq
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -54,6 +55,12 @@ class Tensor:
         self.node: Node | None = None
         self.slot = 0
         self.requires_grad = False
+
+
+class View(Tensor):
+    """Memory that is another tensor's too: a gradient that went back through a view. Nothing is added into it in place."""
+
+    __slots__ = ()
 
 
 class Leaf(Tensor):
@@ -157,6 +164,11 @@ def empty(shape: Shape, dtype: str, op: str, heads_first: bool = False) -> Tenso
     return Tensor(shape, dtype, Storage(shape, dtype, op), heads_first)
 
 
+def empty_view(shape: Shape, dtype: str, op: str, heads_first: bool = False) -> Tensor:
+    """A view of a tensor of its own that nobody else holds."""
+    return View(shape, dtype, Storage(shape, dtype, op), heads_first)
+
+
 def parameter(shape: Shape, dtype: str, name: str, trainable: bool) -> Leaf:
     """A weight: its bytes are standing ones."""
     tensor = Leaf(shape, dtype, Standing(shape, dtype, name), name=name)
@@ -174,7 +186,7 @@ def view(x: Tensor, shape: Shape, heads_first: bool | None = None) -> Tensor:
             x.accumulator = Accumulate(x)
         same.accumulator = x.accumulator
         return same
-    y = Tensor(shape, x.dtype, x.storage, first)
+    y = View(shape, x.dtype, x.storage, first)
     y.node, y.slot, y.requires_grad = x.node, x.slot, x.requires_grad
     return y
 
@@ -309,12 +321,26 @@ class Checkpoint:
 
 
 def accumulate_into(target: Node | Accumulate, slot: int, gradient: Tensor) -> None:
-    """Add a gradient to those that wait at a node: out of place when another is there already."""
+    """Add a gradient to the one that waits at a node: into its memory if nothing else holds it and it is no view, else into new memory.
+
+    Source: torch/csrc/autograd/input_buffer.cpp, and tests/oracle/real_cpu.py, where the CPU's allocator shows it.
+    """
+    if type(target.grads[slot]) is not View and _holders(target.grads, slot) == ALONE:
+        return
     waiting = target.grads[slot]
-    if waiting is None:
-        target.grads[slot] = gradient
-    else:
+    if waiting is not None:
         target.grads[slot] = empty(waiting.shape, waiting.dtype, "gradient sum", waiting.heads_first)
+
+
+def _holders(gradients: list[Tensor | None], slot: int) -> tuple[int, int]:
+    """How many references there are to a gradient, and to its memory."""
+    gradient = gradients[slot]
+    assert gradient is not None
+    return sys.getrefcount(gradient), sys.getrefcount(gradient.storage)
+
+
+ALONE = _holders([Tensor((), "fp32", Standing((), "fp32", ""))], 0)
+"""What `_holders` says of a gradient that only its list holds; interpreters differ in what they count."""
 
 
 def backward(

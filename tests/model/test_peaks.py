@@ -31,7 +31,7 @@ def differences(r: Recorded) -> Iterator[str]:
         "after backward": step.after.total,
     }
     for name, found in ours.items():
-        if found != r.row[name]:
+        if r.row[name] is not None and found != r.row[name]:
             yield f"{r.title}: {name} {found - r.row[name]:+,} of {r.row[name]:,}"
     expected = INSTANTS.get(r.row["at the backward peak"])
     if expected is not None and expected != instant:
