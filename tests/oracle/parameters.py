@@ -33,11 +33,19 @@ NOISE = (
 )
 
 
-def without_noise(config: Any) -> Any:
-    """A config as config.json holds it, every default written out, without nulls and what says nothing about the model."""
+def without_noise(config: Any, usual: Any) -> Any:
+    """A config as config.json holds it, every default written out, without what says nothing about the model.
+
+    A null is left out, unless the class (`usual` is its own config) means something else by an absent key.
+    """
     if not isinstance(config, dict):
         return config
-    return {key: without_noise(value) for key, value in config.items() if value is not None and key not in NOISE}
+    usual = usual if isinstance(usual, dict) else {}
+    return {
+        key: without_noise(value, usual.get(key))
+        for key, value in config.items()
+        if (value is not None or usual.get(key) is not None) and key not in NOISE
+    }
 
 
 def config_of(case: dict[str, Any]) -> transformers.PretrainedConfig:
@@ -57,7 +65,7 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
     own = {id(p) for p in embedding.parameters()}
     return {
-        "config": without_noise(config.to_dict()),
+        "config": without_noise(config.to_dict(), type(config)().to_dict()),
         "class": type(model).__name__,
         "total": sum(p.numel() for p in model.parameters()),
         "tensors": sum(1 for _ in model.parameters()),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import json
 import weakref
 from typing import Any
 
@@ -53,30 +52,6 @@ OPTIMIZERS = {
     "adamw_torch": lambda parameters: torch.optim.AdamW(parameters, lr=1e-4, foreach=True),
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=1e-4, foreach=True),
 }
-NOISE = (
-    "transformers_version",
-    "_name_or_path",
-    "id2label",
-    "label2id",
-    "architectures",
-    "chunk_size_feed_forward",
-    "dtype",
-    "output_hidden_states",
-    "output_attentions",
-    "return_dict",
-    "problem_type",
-    "is_encoder_decoder",
-    "_attn_implementation",
-)
-
-
-def config_json(config: transformers.PretrainedConfig) -> dict[str, Any]:
-    """A config as config.json holds it, every default written out, without what says nothing about the model."""
-    return {
-        key: value
-        for key, value in json.loads(config.to_json_string(use_diff=False)).items()
-        if value is not None and key not in NOISE
-    }
 
 
 def build_config(name: str) -> transformers.PretrainedConfig:
