@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
+
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
 from calc.catalog.kernels import KERNELS
@@ -10,10 +13,12 @@ from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
 from calc.memory.recipes import PRECISIONS, flash_runs, recipe
-from calc.model.adapters import targeted
+from calc.model.adapters import layer_of, targeted
 from calc.model.attention import FLASH_HEAD_DIM
+from calc.model.counting import of_architecture
 from calc.model.experts import MixtureDims
 from calc.model.family import Architecture
+from calc.model.parameters import Parameter
 from calc.scenario import FullFineTuning, Plan, QLora, Scenario
 
 
@@ -171,6 +176,27 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
             "plan.attention",
         )
     _refuse_kernels(plan, model)
+    if not isinstance(plan, FullFineTuning) and plan.lora.target_modules != "all-linear":
+        refuse_targets(plan, model.name, _parameters(model))
+
+
+@lru_cache(maxsize=64)
+def _parameters(model: Architecture) -> tuple[Parameter, ...]:
+    return of_architecture(model).parameters
+
+
+def refuse_targets(plan: Plan, name: str, parameters: Iterable[Parameter]) -> None:
+    """Adapters need a layer to stand beside, as PEFT insists."""
+    if isinstance(plan, FullFineTuning):
+        return
+    layers = [layer for p in parameters if (layer := layer_of(p)) is not None]
+    if not any(targeted(layer, plan.lora.target_modules) for layer in layers):
+        known = ", ".join(dict.fromkeys(layer.rpartition(".")[2] for layer in layers))
+        raise Refused(
+            "no_such_layer",
+            f"no layer of {name} is meant by these target modules; its layers are {known[:250]}.",
+            "plan.lora.target_modules",
+        )
 
 
 def _refuse_kernels(plan: Plan, model: Architecture) -> None:

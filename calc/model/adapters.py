@@ -8,6 +8,7 @@ from calc.autograd.elementwise import add, add_constant, cast, clone, dropout, m
 from calc.autograd.fused_adapters import Pair, adapted_together
 from calc.autograd.linear import mm
 from calc.autograd.tensor import Tensor, empty
+from calc.model.parameters import Parameter
 
 if TYPE_CHECKING:
     from calc.model.modules import Modules
@@ -21,6 +22,16 @@ def targeted(name: str, targets: tuple[str, ...] | str) -> bool:
     if targets == "attention":
         return "attn" in name.split(".")[0] or "attention" in name
     return any(name == target or name.endswith("." + target) for target in targets)
+
+
+def layer_of(p: Parameter) -> str | None:
+    """The path within its block of the linear layer whose matrix this is: self_attn.q_proj. None for what is no such matrix.
+
+    PEFT and bitsandbytes replace linear layers; stacked experts are bare parameters.
+    """
+    if p.role not in ("linear", "expert") or len(p.shape) != 2 or not p.name.endswith(".weight"):
+        return None
+    return p.name.removesuffix(".weight").rpartition(".*.")[2]
 
 
 def adapted(m: Modules, adapters: Adapters, name: str, x: Tensor, out: int, bias: bool, transposed: bool) -> Tensor:

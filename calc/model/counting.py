@@ -39,12 +39,15 @@ class Counted:
     model_type: str
     name: str
     parameters: tuple[Parameter, ...]
+    """In bf16, but for those that stay fp32 whatever the rest is loaded in."""
     experts: tuple[int, int] | None
     """Experts of a layer, and those that a token passes."""
     modelled: bool
     """Whether the forward pass is modelled too, so that activations can be estimated."""
     source: str
     notes: tuple[str, ...] = ()
+    wide_in_fp16: tuple[str, ...] = ()
+    """Patterns of the names of parameters that stay fp32 when the model is loaded in fp16."""
 
     def numel(self, *roles: str) -> int:
         """Elements of all parameters, or of those with one of the roles."""
@@ -102,11 +105,17 @@ def counted(config: Mapping[str, Any]) -> Counted:
     named = reader.given("architectures")
     if isinstance(named, list) and named and table.class_name not in named:
         reader.notes.append(f"architectures names {str(named[0])[:60]}; counted as {table.class_name}")
-    parameters = tuple(tensors(table, reader, lambda values: counted(values).parameters))
+    parameters = tuple(
+        [
+            replace(p, dtype="fp32") if any(re.search(pattern, p.name) for pattern in table.wide) else p
+            for p in tensors(table, reader, lambda values: counted(values).parameters)
+        ]
+    )
     sizes = Sizes(table, reader)
     mixed = table.experts is not None and any(p.role == "expert" for p in parameters)
     experts = (sizes.of(table.experts[0]), sizes.of(table.experts[1])) if table.experts and mixed else None
-    return Counted(model_type, table.name, parameters, experts, False, table.source, tuple(reader.notes))
+    notes = tuple(reader.notes)
+    return Counted(model_type, table.name, parameters, experts, False, table.source, notes, table.wide_in_fp16)
 
 
 def of_architecture(model: Architecture) -> Counted:

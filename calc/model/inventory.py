@@ -25,6 +25,8 @@ Lines of a table
                      letters FIELD A=KIND,B=KIND        a field that spells the kinds in letters or numbers
                  the first of several rules whose FIELD is given holds
     experts      NUMBER CHOSEN: fields that say how many experts a layer has and how many a token passes
+    fp32         PATTERN: parameters, by a regular expression in their names, that stay fp32 in a model loaded in 16 bits
+    fp32-of-fp16 PATTERN: the same in a model loaded in fp16 only
     include      FIELD TYPE PREFIX: the parameters of that part, of TYPE unless it says another, and where they hang
     tensor       ROLE NAME COUNT SHAPE [?FLAG | !FLAG ...]: there if each flag is true, or false; a flag is a formula, FIELD=TEXT, or a
                  part that may be left out
@@ -114,6 +116,10 @@ class Inventory:
     includes: tuple[tuple[str, str, str], ...]
     rows: tuple[Row, ...]
     experts: tuple[str, str] | None = None
+    wide: tuple[str, ...] = ()
+    """Patterns of the parameters that stay fp32 when the rest is loaded in 16 bits."""
+    wide_in_fp16: tuple[str, ...] = ()
+    """Patterns of those that stay fp32 when the rest is loaded in fp16."""
 
 
 @cache
@@ -161,6 +167,8 @@ def inventory(model_type: str) -> Inventory:
         includes=tuple([(field, kind, prefix) for field, kind, prefix in map(str.split, found.get("include", ()))]),
         rows=rows,
         experts=pairs["experts"][0] if pairs["experts"] else None,
+        wide=tuple(found.get("fp32", ())),
+        wide_in_fp16=tuple(found.get("fp32-of-fp16", ())),
     )
 
 
