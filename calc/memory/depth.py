@@ -104,6 +104,21 @@ class Depth:
         index = len(self.stands) - 1 - self.stands[::-1].index(place)
         return self._sum(self.keeps, self._missing(self.stands[:index], range(place)))
 
+    def after_forward(self, place: int) -> Vector:
+        """What is added behind the last of the blocks that `place` stands for, where the next one that ran has not begun."""
+        return self._sum(self.keeps, self._missing(self.stands[: self._begin(place + 1)], range(place + 1)))
+
+    def after_backward(self, place: int) -> Vector:
+        """What is added when the first of the blocks that `place` stands for is done: what the blocks before it saved, and the gradients."""
+        begin, count = self._begin(place), len(self.keeps)
+        waiting = self._missing(self.stands[:begin], range(place))
+        done = self._missing(self.stands[begin:], range(place, count))
+        return plus(self._sum(self.saves, waiting), self._sum(self.leaves, done))
+
+    def _begin(self, place: int) -> int:
+        """The first block of the model that `place` stands for."""
+        return len(self.stands) if place == len(self.keeps) else list(self.stands).index(place)
+
     def in_backward(self, place: int) -> Iterator[Vector]:
         """What the others add to the backward of `place`, for each block that it may be highest as."""
         indices = [i for i, p in enumerate(self.stands) if p == place]

@@ -192,7 +192,7 @@ def standing(
     masters = master_lines(parameters) if precision.master else ()
     buffers = () if model is None else model_buffer_lines(model, how)
     rounding = (rounding_line(parameters, states, granularity),) if granularity > 1 else ()
-    batch = batch_lines(how, precision.scaler)
+    batch = batch_lines(model, how, precision.scaler)
     lines = (*weights, *masters, *buffers, *batch, *optimizer_states.lines(states), *rounding)
     gradients = () if optimizer.frees_gradients else (gradient_line(parameters),)
     scratch = (temporary.line,) if temporary.during == "optimizer step" and temporary.bytes else ()

@@ -47,7 +47,8 @@ def returned(m: Modules, logits: Tensor | None) -> None:
         m.outputs.append(logits)
     elif m.recipe.autocast is not None:
         m.casts.clear()
-        cast(logits, "fp32")
+        upcast = [cast(one, "fp32") for one in (logits, *m.seen)]
+        del upcast
 
 
 def _eager(m: Modules, architecture: Architecture, x: Tensor) -> Loss:

@@ -120,11 +120,14 @@ def run(
         m = Modules(recipe, small, on_gradient, architecture.model_type)
         ledger.kind = INPUTS
         ids = empty((m.rows,), "i64", "token ids")
+        given = architecture.family.given(dims, recipe)
+        m.given = tuple([empty(one.shape, one.dtype, one.label) for one in given])
         inputs = ledger.total
         ledger.kind = ACTIVATIONS
         ledger.begin("forward")
         loss = _loss(m, architecture, architecture.family.body(m, ids))
         m.casts.clear()
+        m.seen.clear()
         ledger.begin("after forward")
         live = tuple(ledger.live)
         saved = _saved(loss) if list_saved else ()
@@ -178,6 +181,7 @@ def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
         loss, logits = architecture.family.loss(m, x)
     del x
     returned(m, logits)
+    m.returned.clear()
     return loss
 
 
@@ -187,20 +191,22 @@ def _moment(kinds: Vector, inputs: int) -> Moment:
 
 def _placed(segments: Sequence[Segment], depth: Depth) -> Iterator[tuple[InstantName, Segment, Vector]]:
     """Each segment with its instant and what the blocks that were not run add to it."""
-    in_backward = reached_blocks = False
-    keeps, saves, leaves = (depth.everywhere(v) for v in (depth.keeps, depth.saves, depth.leaves))
+    in_backward = False
+    block: int | None = None
     for segment in segments:
         if segment.name == "start":
             continue
         if segment.name == "after forward":
-            in_backward, reached_blocks = True, False
+            in_backward, block = True, None
         if segment.block is None:
             if not in_backward:
-                yield "forward", segment, keeps if reached_blocks else ZERO
-            else:
-                yield ("end of backward", segment, leaves) if reached_blocks else ("loss", segment, saves)
+                yield "forward", segment, ZERO if block is None else depth.after_forward(block)
+            elif block is None:
+                yield "loss", segment, depth.everywhere(depth.saves)
+            else:  # between two stacks, or at the end
+                yield "backward" if block else "end of backward", segment, depth.after_backward(block)
             continue
-        reached_blocks = True
+        block = segment.block
         if not in_backward:
             yield "forward", segment, depth.in_forward(segment.block)
         else:

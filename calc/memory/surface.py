@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import lcm
+from math import lcm, prod
 from typing import Any
 
 from calc.autograd.symbol import Decision, Dim, Symbols, polynomial
+from calc.catalog.dtypes import DTYPES
 from calc.catalog.gpus import GPUS
 from calc.memory import step
 from calc.memory.breakdown import Component, InstantName, Line, Verdict
@@ -161,8 +162,10 @@ class Surface:
         opened = replace(how, batch=sequences, length=tokens)
         result = step.run(self.model, opened, on_gradient=stepping_in_backward(scenario), open_sizes=True)
         stands = standing(scenario, self.model, result.parameters)
-        # Token ids and positions stand beside the run and grow with the sizes.
+        # Token ids, positions and images stand beside the run and grow with the sizes.
         grows = 8 * (2 if how.padded else 1) * (sequences * tokens - batch * length)
+        for wide, one in zip(*(self.model.family.given(self.model.dims, run) for run in (opened, how)), strict=True):
+            grows += (prod(wide.shape) - prod(one.shape)) * int(DTYPES[one.dtype].size)
         asked = tuple((whole(dict(poly)), question, by, outcome) for (poly, question, by), outcome in decisions.items())
         return Region(symbols, asked, _highest(list(_totals(stands, result.candidates, grows))))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import prod
 
 from calc.catalog.dtypes import DTYPES
 from calc.catalog.quantization import QUANTIZED_FORMATS
@@ -139,7 +140,7 @@ def model_buffer_lines(model: Architecture, run: Recipe) -> tuple[Line, ...]:
     )  # fmt: skip
 
 
-def batch_lines(run: Recipe, scaler: bool) -> tuple[Line, ...]:
+def batch_lines(model: Architecture | None, run: Recipe, scaler: bool) -> tuple[Line, ...]:
     """The batch, and what scales its loss."""
     tokens = run.batch * run.length
     lines = [
@@ -148,6 +149,11 @@ def batch_lines(run: Recipe, scaler: bool) -> tuple[Line, ...]:
             "2·8·N" if run.padded else "8·N", f"{'2·' if run.padded else ''}8·{tokens:,}", "oracle", "int64; labels are taken from the same tensor.",
         ),
     ]  # fmt: skip
+    for one in () if model is None else model.family.given(model.dims, run):
+        size, each = prod(one.shape), int(DTYPES[one.dtype].size)
+        lines.append(
+            Line("buffers", one.label, Bytes(size * each), "exact", "n·b", f"{size:,}·{each}", "oracle", "As the image processor makes them.")
+        )  # fmt: skip
     if scaler:
         lines.append(
             Line(

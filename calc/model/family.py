@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from calc.autograd.tensor import Tensor
 from calc.model.config import Config
 from calc.model.modules import Modules
+from calc.model.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,14 @@ def rotary_buffers(rotary_dim: int) -> int:
     return 2 * (rotary_dim // 2) * 4
 
 
+class Input(NamedTuple):
+    """An input of the model beside the token ids, such as the pixels of its images."""
+
+    label: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
 @dataclass(frozen=True, eq=False)
 class Family:
     """One architecture. `types` maps config.json's model_type to the name that people know."""
@@ -68,6 +77,8 @@ class Family:
     """Implementations that the class accepts."""
     buffers: Callable[[Any, int], int] = lambda dims, size: rotary_buffers(dims.head_dim)
     """Bytes of the tensors that are neither weights nor saved (rotary frequencies, in fp32), for weights of `size` bytes an element."""
+    given: Callable[[Any, Recipe], tuple[Input, ...]] = lambda dims, recipe: ()
+    """Inputs beside the token ids."""
     fused: frozenset[str] = field(default_factory=frozenset)
     """Families of replaced kernels that know this architecture: liger, ..."""
 

@@ -7,6 +7,8 @@ with an adapter beside it, or one with a quantised weight, as in torch, PEFT and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calc.autograd.elementwise import add_broadcast, cast, scale
@@ -33,15 +35,28 @@ ATTENTION = frozenset(("flash attention", "efficient attention"))
 """What selective checkpointing does not compute again in TRL (`gradient_checkpointing_kwargs={"selective": True}`)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A part of the model with sizes of its own, such as a vision tower: what `Modules` works with while the part runs."""
+
+    dims: Any
+    batch: int
+    length: int
+    part: str
+    """One of `calc.model.recipe.PARTS`."""
+    home: str = ""
+    """Where its modules hang, in place of the "model" that they begin with elsewhere."""
+    padded: bool = False
+
+
 class Modules:
     """The model while it runs: recipe, weights by name, and the block that runs."""
 
     def __init__(
         self, recipe: Recipe, dims: Any, on_gradient: Callable[[Leaf], None] | None = None, model_type: str = ""
     ) -> None:
-        self.recipe, self.c, self.on_gradient, self.model_type = recipe, dims, on_gradient, model_type
-        self.batch, self.length = recipe.batch, recipe.length
-        self.rows = recipe.batch * recipe.length
+        self.recipe, self.on_gradient, self.model_type = recipe, on_gradient, model_type
+        self.enter(Stack(dims, recipe.batch, recipe.length, "text", padded=recipe.padded))
         self.prefix = ""
         self.block: int | None = None
         self.weights: dict[tuple[int | None, str], Leaf] = {}
@@ -61,6 +76,39 @@ class Modules:
         """What the graph's own functions keep alive until the graph is let go, after the backward."""
         self.outputs: list[Tensor] = []
         """What the caller of the model keeps alive until the step is over."""
+        self.given: tuple[Tensor, ...] = ()
+        """Inputs beside the token ids: images."""
+        self.sees: Callable[[Tensor], Tensor] | None = None
+        """What puts images in the place of their tokens, in the result of the input embedding."""
+        self.seen: list[Tensor] = []
+        """What the model hands back of its images, alive until the loss is there."""
+        self.apart = False
+        """Nothing uses what runs now, so its weights get no gradient."""
+        self.without_gradient: set[tuple[int | None, str]] = set()
+
+    # -- parts -----------------------------------------------------------------------------------------------------------
+
+    def enter(self, stack: Stack) -> None:
+        """Work with the sizes of a part from now on."""
+        self.stack, self.c = stack, stack.dims
+        self.batch, self.length, self.rows = stack.batch, stack.length, stack.batch * stack.length
+        if self.recipe.padded != stack.padded:
+            self.recipe = replace(self.recipe, padded=stack.padded)
+
+    @contextmanager
+    def within(self, stack: Stack) -> Iterator[None]:
+        """Work with the sizes of a part in this block."""
+        before = self.stack
+        self.enter(stack)
+        try:
+            yield
+        finally:
+            self.enter(before)
+
+    @property
+    def trains(self) -> bool:
+        """Whether the part that runs is trained."""
+        return self.stack.part in self.recipe.trained
 
     # -- weights ---------------------------------------------------------------------------------------------------------
 
@@ -72,8 +120,8 @@ class Modules:
         found = self.weights.get(key)
         if found is None:
             if trainable is None:
-                trainable = self.recipe.adapters is None
-                if not trainable and self._saved_whole(name):
+                trainable = self.recipe.adapters is None and self.trains
+                if self.recipe.adapters is not None and self._saved_whole(name):
                     self._make(f"{name} (original)", shape, dtype or self.recipe.dtype, role, False)
                     trainable = True
             found = self._make(name, shape, dtype or self.recipe.dtype, role, trainable)
@@ -81,7 +129,12 @@ class Modules:
 
     def _make(self, name: str, shape: Shape, dtype: str, role: Role, trainable: bool) -> Leaf:
         found = self.weights[(self.block, name)] = parameter(shape, dtype, name, trainable)
-        self.roles[(self.block, name)] = (self.prefix, role)
+        full = self.prefix + name
+        if self.stack.home and full.startswith("model."):
+            full = self.stack.home + full.removeprefix("model")
+        self.roles[(self.block, name)] = (full, role)
+        if self.apart:
+            self.without_gradient.add((self.block, name))
         if trainable:
             found.hook = self.on_gradient
         if trainable and self.recipe.accumulated:
@@ -130,7 +183,7 @@ class Modules:
     ) -> Tensor:
         """nn.Linear(x.shape[-1], out) of that name, with whatever the recipe puts around it."""
         adapters = self.recipe.adapters
-        if adapters is not None and role == "linear" and targeted(name, adapters.targets):
+        if adapters is not None and role == "linear" and self.trains and targeted(name, adapters.targets):
             known = fused(self, adapters, name, x, out, bias)
             if known is not None:
                 return known
@@ -182,8 +235,7 @@ class Modules:
     ) -> Tensor:
         """nn.Embedding of that name; `scaled` for a module that multiplies what it looks up by a number.
 
-        The first one is the model's input embedding: a tied head uses its table, and a run with adapters and checkpointing makes its
-        result ask for a gradient.
+        The first one is the model's input embedding: a tied head uses its table, and images take their places in its result.
         """
         table = self.weight(f"{name}.weight", (num_rows, width), role)
         x = embedding(table, ids)
@@ -192,6 +244,14 @@ class Modules:
         if self.table is not None:
             return x
         self.table = table
+        x = self.asked(x)
+        if self.sees is not None:
+            sees, self.sees = self.sees, None
+            x = sees(x)
+        return x
+
+    def asked(self, x: Tensor) -> Tensor:
+        """The first result of a part, which a run with adapters and checkpointing makes ask for a gradient."""
         if self.recipe.adapters is not None and self.recipe.checkpointing != "none" and not x.requires_grad:
             x = Leaf(x.shape, x.dtype, x.storage)
             x.accumulator = Accumulate(x)
@@ -199,9 +259,13 @@ class Modules:
 
     # -- blocks ----------------------------------------------------------------------------------------------------------
 
-    def layers(self, prefix: str, kinds: Sequence[str]) -> Iterator[Callable[..., Tensor]]:
-        """The blocks to run, one per entry of `kinds`: each a function that runs a block's forward as the recipe says."""
-        for index, kind in enumerate(kinds):
+    def layers(self, prefix: str, kinds: Sequence[str]) -> Iterator[Callable[..., Any]]:
+        """The blocks to run, one per entry of `kinds`: each a function that runs a block's forward as the recipe says.
+
+        A model with two stacks calls this for each in turn; its blocks are numbered through.
+        """
+        self.in_forward = True
+        for index, kind in enumerate(kinds, len(self.blocks)):
             self.prefix, self.block = f"{prefix}.*.", index
             self.blocks.append((index, kind))
             active.ledger.begin("forward", index)
@@ -226,7 +290,7 @@ class Modules:
             self.held.clear()
 
     def _checkpointed(self, block: Callable[..., Tensor], x: Tensor, *context: Any) -> Tensor:
-        index, prefix = self.block, self.prefix
+        index, prefix, stack = self.block, self.prefix, self.stack
 
         source = Leaf(x.shape, x.dtype, x.storage)
         source.requires_grad, source.accumulator = x.requires_grad, x.accumulator
@@ -235,7 +299,8 @@ class Modules:
             before = self.block, self.prefix, self.casts
             self.block, self.prefix, self.casts = index, prefix, {}
             try:
-                block(self, source, *context)
+                with self.within(stack):
+                    block(self, source, *context)
             finally:
                 self.held.clear()
                 self.block, self.prefix, self.casts = before
@@ -254,7 +319,7 @@ class Modules:
 
         The block's result and its gradient are alive as long as that graph is run backwards.
         """
-        index, prefix, mode = self.block, self.prefix, recording_mode
+        index, prefix, stack, mode = self.block, self.prefix, self.stack, recording_mode
         mode.enabled = False
         try:
             y = self._run(block, x, *context)
@@ -269,7 +334,8 @@ class Modules:
             source = Leaf(x_shape, x_dtype, x_storage)
             ledger.kind = ACTIVATIONS
             try:
-                again = self._run(block, source, *context)
+                with self.within(stack):
+                    again = self._run(block, source, *context)
             finally:
                 self.block, self.prefix, self.casts = before
             ledger.kind = kind
@@ -288,8 +354,9 @@ class Modules:
         """Every parameter asked for; `represented` says how many layers each block that ran stands for."""
         rows: dict[tuple[str, Shape, str, Role, bool], int] = {}
         for key, tensor in self.weights.items():
-            prefix, role = self.roles[key]
-            row = (prefix + key[1], tensor.shape, tensor.dtype, role, tensor.requires_grad)
+            full, role = self.roles[key]
+            trained = tensor.requires_grad and key not in self.without_gradient
+            row = (full, tensor.shape, tensor.dtype, role, trained)
             rows[row] = rows.get(row, 0) + (1 if key[0] is None else represented[key[0]])
         return tuple(
             Parameter(

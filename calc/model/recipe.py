@@ -12,6 +12,9 @@ from typing import Literal
 from calc.catalog.frameworks import Logits
 from calc.catalog.kernels import KERNELS, Kernels
 
+PARTS = frozenset(("text", "vision", "projector"))
+"""What a model that sees images consists of. A model without eyes is all text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
@@ -38,6 +41,16 @@ class QuantizedBase:
     def dtype(self) -> str:
         """The stored format's name in the parameter list."""
         return f"{self.format}-double" if self.double_quant and self.format != "int8" else self.format
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """The images of a batch: alike in size."""
+
+    per_sequence: int
+    height: int
+    width: int
+    """Pixels, as the data set has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +86,7 @@ class Recipe:
     padded: bool = False
     accumulated: bool = False
     """Gradients of an earlier micro-batch are there already."""
+    images: Images | None = None
+    """None where no sequence has an image: towers then stand by and do not run."""
+    trained: frozenset[str] = PARTS
+    """The parts of the model that are trained; with adapters, those that get some."""
