@@ -9,20 +9,26 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from calc.catalog.models import MODELS
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Breakdown, Instant, Line, Span
-from calc.memory.estimate import built, config_of, estimate, parameter_count
+from calc.memory.estimate import estimate
 from calc.memory.problems import Refused
-from calc.memory.recipes import recipe
-from calc.memory.step import run
+from calc.model import ConfigError, UnknownArchitecture, typed
+from calc.model.counting import Counted, counted
+from calc.model.hub_total import explained
+from calc.model.inventory import inventories
+from calc.model.quantized_checkpoint import quantized_checkpoint, stored
+from calc.model.stored_tensors import of_tensors
+from calc.model.unsupported import UNSUPPORTED
 from calc.planner.room import fits, need
-from calc.scenario import ConfigModel, FullFineTuning, PathModel, Scenario
+from calc.scenario import ConfigModel, PathModel, Scenario
 from calc.schedule.phases import ScheduleError
 from calc.units import count, readable
 
@@ -58,7 +64,14 @@ def main(arguments: list[str] | None = None) -> int:
     plan.add_argument("--margin", type=share, default=0.0, metavar="8%", help="room that must stay free")
     commands.add_parser("schema", help="the JSON schemas of a scenario and of its answer")
     parameters = commands.add_parser("params", help="parameters of a config.json or a model id")
-    parameters.add_argument("source", help="a config.json, or a model id of the catalogue")
+    asked = parameters.add_mutually_exclusive_group(required=True)
+    asked.add_argument("source", nargs="?", help="a config.json, or a model id of the catalogue or the Hub")
+    asked.add_argument(
+        "--unsupported", action="store_true", help="list the model types that are not supported, and what is missing"
+    )
+    parameters.add_argument(
+        "--all", action="store_true", help="also head, parts, what the repository stores, what can be trained, notes"
+    )
     schedule = commands.add_parser("schedule", help="steps, warmup and the learning rate of each step")
     schedule.add_argument("source", help="JSON Lines file of schedule scenarios, or - for standard input")
     link = commands.add_parser("link", help="the query string of each scenario")
@@ -130,25 +143,82 @@ def schema(given: argparse.Namespace) -> int:
 
 
 def parameters(given: argparse.Namespace) -> int:
-    """Parameters of one model."""
+    """Parameters of one model, or the types that are not supported."""
+    if given.unsupported:
+        _unsupported()
+        return 0
     try:
-        path = Path(given.source)
-        model = PathModel(path=given.source) if path.suffix == ".json" or path.is_file() else given.source
-        scenario = Scenario(model=model)
-        architecture = built(config_at(scenario) or config_of(scenario))
-        counted = parameter_count(architecture, run(architecture, recipe_of_nothing(scenario)).parameters)
+        config, model, hub_total = _counted(given.source)
+        answer: dict[str, Any] = {
+            "total": model.total,
+            "trainable": model.total,
+            "embedding": model.embedding,
+            "active": model.active,
+        }
+        if given.all:
+            answer |= _more(config, model, hub_total)
     except Exception as error:
         print(json.dumps(problem_object(error)))
         return 2
-    print(json.dumps({n: getattr(counted, n) for n in ("total", "trainable", "embedding", "active")}))
+    print(json.dumps(answer, ensure_ascii=False))
     return 0
 
 
-def recipe_of_nothing(scenario: Scenario) -> Any:
-    """The smallest run that asks for every parameter: one token."""
-    from calc.catalog.gpus import GPUS
+def _counted(source: str) -> tuple[Mapping[str, Any], Counted, int | None]:
+    """The config.json of a file, of the catalogue or of the Hub, its parameters, and the Hub's stored total."""
+    path = Path(source)
+    if path.suffix == ".json" or path.is_file():
+        config = config_at(Scenario(model=PathModel(path=source))) or {}
+        return config, counted(typed(config, "")), None
+    if source in MODELS:
+        row = MODELS[source]
+        return row.config, counted(typed(row.config, row.id)), row.hub_total
+    from calc import hub
 
-    return recipe(FullFineTuning(micro_batch_size=1, seq_len=1, attention="eager"), GPUS[scenario.hardware.gpu])
+    found = hub.repository(source)
+    if isinstance(found, hub.HubFailure):
+        raise Refused(found.code, found.message, "model")
+    config = typed(found.config, found.id)
+    try:
+        return config, counted(config), found.facts.stored_total
+    except UnknownArchitecture:
+        tensors = hub.safetensors_shapes(source)
+        if isinstance(tensors, hub.HubFailure):
+            raise Refused(tensors.code, tensors.message, "model") from None
+        return config, of_tensors(tensors.tensors, config), found.facts.stored_total
+
+
+def _more(config: Mapping[str, Any], model: Counted, hub_total: int | None) -> dict[str, Any]:
+    """What else is known of a model's parameters."""
+    reasons = None if hub_total is None else explained(model, config, hub_total)
+    checkpoint = quantized_checkpoint(config)
+    known = checkpoint is not None and checkpoint.format is not None
+    return {
+        "model_type": model.model_type,
+        "name": model.name,
+        "activations_modelled": model.modelled,
+        "head": model.head,
+        "parts": dict(model.parts()),
+        "hub_total": hub_total,
+        "difference": None if reasons is None else [{"reason": r.text, "elements": r.elements} for r in reasons],
+        "quantized": checkpoint
+        and {
+            "method": checkpoint.method.id,
+            "bytes": stored(model.parameters, checkpoint).bytes if known else None,
+            "adapters": checkpoint.method.adapters,
+            "refusal": checkpoint.refusal,
+        },
+        "notes": list(model.notes),
+        "source": model.source,
+    }
+
+
+def _unsupported() -> None:
+    """Types whose parameters are not known, then those whose activations are not."""
+    for model_type, missing in sorted(UNSUPPORTED.items()):
+        print(f"{model_type}: missing is {missing}")
+    for model_type in sorted(inventories()):
+        print(f"{model_type}: its parameters are known, missing is the forward pass, which its activations need")
 
 
 def schedules(given: argparse.Namespace) -> int:
@@ -243,6 +313,9 @@ def problem_object(error: Exception) -> dict[str, Any]:
         code, message, field = str(first["type"]), str(first["msg"]), place
     elif isinstance(error, UnknownName):
         code, message, field = "unknown_name", str(error), error.kind
+    elif isinstance(error, UnknownArchitecture | ConfigError):
+        code = "bad_config" if isinstance(error, ConfigError) else "unknown_architecture"
+        message, field = str(error), "model"
     elif isinstance(error, ValueError):
         code, message, field = "bad_value", str(error), ""
     else:

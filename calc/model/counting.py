@@ -105,15 +105,22 @@ def counted(config: Mapping[str, Any]) -> Counted:
     named = reader.given("architectures")
     if isinstance(named, list) and named and table.class_name not in named:
         reader.notes.append(f"architectures names {str(named[0])[:60]}; counted as {table.class_name}")
+    parts: list[Counted] = []
+
+    def included(values: Mapping[str, Any]) -> tuple[Parameter, ...]:
+        parts.append(counted(values))
+        return parts[-1].parameters
+
     parameters = tuple(
         [
             replace(p, dtype="fp32") if any(re.search(pattern, p.name) for pattern in table.wide) else p
-            for p in tensors(table, reader, lambda values: counted(values).parameters)
+            for p in tensors(table, reader, included)
         ]
     )
     sizes = Sizes(table, reader)
-    mixed = table.experts is not None and any(p.role == "expert" for p in parameters)
-    experts = (sizes.of(table.experts[0]), sizes.of(table.experts[1])) if table.experts and mixed else None
+    experts = next((part.experts for part in parts if part.experts is not None), None)
+    if table.experts is not None and any(p.role == "expert" for p in parameters):
+        experts = (sizes.of(table.experts[0]), sizes.of(table.experts[1]))
     notes = tuple(reader.notes)
     return Counted(model_type, table.name, parameters, experts, False, table.source, notes, table.wide_in_fp16)
 

@@ -54,7 +54,7 @@ def _reasons(model: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
     except NotModelled:
         yield from _of_tables(model, config)
         return
-    except ConfigError:
+    except (UnknownArchitecture, ConfigError):
         return
     layers = len(dims.kinds)
     rotary = getattr(dims, "rotary_dim", None) or dims.head_dim

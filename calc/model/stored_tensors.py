@@ -23,7 +23,9 @@ _BUFFER = re.compile(
     r"|rotary|attn\.bias$|attention\.bias$"
 )
 """Names of buffers that repositories store: no class trains them."""
-_SCALE = re.compile(r"scale|qzeros|g_idx|zero_point|absmax|quant_map|quant_state")
+_SCALE = re.compile(
+    r"[._](weight_scale(_inv|_2)?|input_scale|activation_scale|[kv]_scale|scale_inv|scales|qzeros|g_idx|weight_zero_point)$"
+)
 """Names of what stands beside quantised weights."""
 _EXPERTS = ("n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts")
 _CHOSEN = (

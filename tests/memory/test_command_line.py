@@ -122,6 +122,46 @@ def test_parameters_of_a_config_on_disk(tmp_path: Path) -> None:
     }
 
 
+def test_parameters_of_a_model_whose_activations_are_not_modelled(tmp_path: Path) -> None:
+    """A mixture with a vision tower: every part, what one token passes, and that only the activations are missing."""
+    done = calc("params", "--all", "moonshotai/Kimi-K2.5")
+
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert answer["total"] == sum(answer["parts"].values())
+    assert set(answer["parts"]) == {"text", "vision", "projector"}
+    assert answer["active"] < answer["total"] // 20
+    assert answer["activations_modelled"] is False
+
+
+def test_parameters_say_why_the_hub_stores_another_number() -> None:
+    """The reasons add up; a quantised repository says what can be trained on it."""
+    answer = json.loads(calc("params", "--all", "deepseek-ai/DeepSeek-V3").stdout)
+
+    assert answer["hub_total"] - answer["total"] == sum(row["elements"] for row in answer["difference"])
+    assert answer["quantized"]["method"] == "fp8"
+    assert answer["quantized"]["bytes"] < answer["total"] * 2
+    assert answer["head"] == answer["embedding"] == 129280 * 7168
+
+
+def test_unsupported_types_are_listed_with_what_is_missing() -> None:
+    """One a line."""
+    lines = calc("params", "--unsupported").stdout.splitlines()
+
+    assert "gemma3n: missing is the parameters of its vision tower, which timm builds" in lines
+    assert all(": " in line and "missing is" in line for line in lines)
+
+
+def test_parameters_of_nonsense_are_an_error_object(tmp_path: Path) -> None:
+    """With a code, a sentence and the field."""
+    path = tmp_path / "config.json"
+    for content, code in ((CONFIG | {"hidden_size": -1}, "bad_config"), ({"model_type": "??"}, "unknown_architecture")):
+        path.write_text(json.dumps(content))
+        done = calc("params", str(path))
+        assert done.returncode == 2
+        assert json.loads(done.stdout)["error"]["code"] == code
+
+
 def test_a_scenario_survives_the_way_through_its_link() -> None:
     """link, then open, is the identity."""
     scenario = {
