@@ -168,7 +168,7 @@ def _counted(source: str) -> tuple[Mapping[str, Any], Counted, int | None]:
     """The config.json of a file, of the catalogue or of the Hub, its parameters, and the Hub's stored total."""
     path = Path(source)
     if path.suffix == ".json" or path.is_file():
-        config = config_at(Scenario(model=PathModel(path=source))) or {}
+        config: Mapping[str, Any] = config_at(Scenario(model=PathModel(path=source))) or {}
         return config, counted(typed(config, "")), None
     if source in MODELS:
         row = MODELS[source]
