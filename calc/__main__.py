@@ -21,10 +21,9 @@ from calc.memory.breakdown import Breakdown, Instant, Line, Span
 from calc.memory.estimate import estimate
 from calc.memory.problems import Refused
 from calc.model import ConfigError, UnknownArchitecture, typed
-from calc.model.counting import Counted, counted
-from calc.model.hub_total import explained
+from calc.model.about import about
+from calc.model.counting import Counted, counted, uncountable
 from calc.model.inventory import inventories
-from calc.model.quantized_checkpoint import quantized_checkpoint, stored
 from calc.model.stored_tensors import of_tensors
 from calc.model.unsupported import UNSUPPORTED
 from calc.planner.room import fits, need
@@ -175,38 +174,33 @@ def _counted(source: str) -> tuple[Mapping[str, Any], Counted, int | None]:
         return row.config, counted(typed(row.config, row.id)), row.hub_total
     from calc import hub
 
-    found = hub.repository(source)
+    found = hub.repository(source, needs_tensors=uncountable)
     if isinstance(found, hub.HubFailure):
         raise Refused(found.code, found.message, "model")
-    config = typed(found.config, found.id)
-    try:
-        return config, counted(config), found.facts.stored_total
-    except UnknownArchitecture:
-        tensors = hub.safetensors_shapes(source)
-        if isinstance(tensors, hub.HubFailure):
-            raise Refused(tensors.code, tensors.message, "model") from None
-        return config, of_tensors(tensors.tensors, config), found.facts.stored_total
+    config, total = typed(found.config, found.id), found.facts.stored_total
+    if found.tensors is None:
+        return config, counted(config), total
+    return config, of_tensors(found.tensors.tensors, config), total
 
 
 def _more(config: Mapping[str, Any], model: Counted, hub_total: int | None) -> dict[str, Any]:
     """What else is known of a model's parameters."""
-    reasons = None if hub_total is None else explained(model, config, hub_total)
-    checkpoint = quantized_checkpoint(config)
-    known = checkpoint is not None and checkpoint.format is not None
+    known = about(model, config, hub_total)
+    quantized = known.checkpoint
     return {
         "model_type": model.model_type,
         "name": model.name,
         "activations_modelled": model.modelled,
         "head": model.head,
-        "parts": dict(model.parts()),
+        "parts": dict(known.parts),
         "hub_total": hub_total,
-        "difference": None if reasons is None else [{"reason": r.text, "elements": r.elements} for r in reasons],
-        "quantized": checkpoint
+        "difference": known.reasons and [{"reason": r.text, "elements": r.elements} for r in known.reasons],
+        "stored_bytes": None if known.load is None else int(known.load),
+        "quantized": quantized
         and {
-            "method": checkpoint.method.id,
-            "bytes": stored(model.parameters, checkpoint).bytes if known else None,
-            "adapters": checkpoint.method.adapters,
-            "refusal": checkpoint.refusal,
+            "method": quantized.method.id,
+            "adapters": quantized.method.adapters,
+            "refusal": quantized.refusal,
         },
         "notes": list(model.notes),
         "source": model.source,

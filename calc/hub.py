@@ -56,6 +56,8 @@ REMEMBERED_SECONDS = 600.0
 REMEMBERED_ANSWERS = 256
 REMEMBERED_BYTES = 128 << 10
 """A larger config.json is fetched again rather than kept."""
+REMEMBERED_TENSORS = 2000
+"""A longer list of tensors is fetched again rather than kept."""
 LONGEST_WAIT = 900
 """Seconds: a longer wait is not believed, the Hub counts requests over 300 s."""
 UNTOLD_WAIT = 10
@@ -263,6 +265,8 @@ class Repository:
     notes: tuple[str, ...] = ()
     """What a visitor should know, a sentence each."""
     adapter: Adapter | None = None
+    tensors: StoredTensors | None = field(default=None, repr=False)
+    """Every tensor that the repository stores, where they were asked for and could be had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -913,25 +917,46 @@ def _reference(text: str, revision: str | None) -> Reference | HubFailure:
 
 
 def repository(
-    text: str, *, revision: str | None = None, token: str | None = None, endpoint: str | None = None
+    text: str,
+    *,
+    revision: str | None = None,
+    token: str | None = None,
+    endpoint: str | None = None,
+    needs_tensors: Callable[[Mapping[str, Any], str], bool] | None = None,
 ) -> Repository | HubFailure:
     """A model's config.json and what the Hub knows about it, for whatever a visitor pasted.
 
     `revision` is a branch, tag or commit and goes before one in a link; `token` is the visitor's own; `endpoint` is
-    the operator's choice of Hub, never a visitor's. An adapter's base is followed. Never raises, never takes longer
-    than `TIME_LIMIT`.
+    the operator's choice of Hub, never a visitor's. An adapter's base is followed. `needs_tensors` is asked with the
+    config and the id whether the stored tensors are wanted too, as `safetensors_shapes` lists them; what keeps them
+    away becomes a note. Never raises, never takes longer than `TIME_LIMIT`.
     """
     reference = _reference(text, revision)
     if isinstance(reference, HubFailure):
         return reference
+
+    async def read(hub: _Connection) -> Repository:
+        found = await _repository(hub, reference, ())
+        if needs_tensors is None or not needs_tensors(found.config, found.id):
+            return found
+        own = Reference(found.id, "" if found.revision == "main" else found.revision)
+        try:
+            return replace(found, tensors=await _shapes(hub, own))
+        except Exception as error:
+            stopped = error if isinstance(error, _Failed) else _Failed(_why(error, own, hub.token))
+            return replace(found, notes=(*found.notes, stopped.failure.message))
+
     return _ask(
-        "repository",
+        "repository" if needs_tensors is None else "repository with tensors",
         (reference,),
-        lambda hub: _repository(hub, reference, ()),
+        read,
         reference,
         token,
         endpoint,
-        lambda answer: len(json.dumps(answer.config)) <= REMEMBERED_BYTES,
+        lambda answer: (
+            len(json.dumps(answer.config)) <= REMEMBERED_BYTES
+            and (answer.tensors is None or len(answer.tensors.tensors) <= REMEMBERED_TENSORS)
+        ),
     )
 
 
@@ -1116,7 +1141,7 @@ def safetensors_shapes(
         reference,
         token,
         endpoint,
-        lambda answer: len(answer.tensors) <= 2000,
+        lambda answer: len(answer.tensors) <= REMEMBERED_TENSORS,
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from calc.autograd.storage import Ledger, recording
 from calc.autograd.tensor import empty, recording_mode
-from calc.model import Architecture, UnknownArchitecture, architecture, families, unknown
-from calc.model.config import Config
+from calc.model import Architecture, UnknownArchitecture, architecture, families, typed, unknown
+from calc.model.config import Config, ConfigError
 from calc.model.inventory import Sizes, inventories, inventory, tensors
 from calc.model.modules import Modules
 from calc.model.parameters import Parameter
@@ -123,6 +123,15 @@ def counted(config: Mapping[str, Any]) -> Counted:
         experts = (sizes.of(table.experts[0]), sizes.of(table.experts[1]))
     notes = tuple(reader.notes)
     return Counted(model_type, table.name, parameters, experts, False, table.source, notes, table.wide_in_fp16)
+
+
+def uncountable(config: Mapping[str, Any], name: str) -> bool:
+    """Whether a config.json, of a repository of that name, does not tell the parameters: then only the stored tensors can."""
+    try:
+        counted(typed(config, name))
+    except (ConfigError, UnknownArchitecture):
+        return True
+    return False
 
 
 def of_architecture(model: Architecture) -> Counted:

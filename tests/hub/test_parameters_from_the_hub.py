@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_hub import FakeHub, Weights, llama_tensors, sharded
+from fake_hub import FakeHub, Fault, Weights, llama_tensors, sharded
 
 from calc import hub
 from calc.catalog.models import MODELS
 from calc.hub import StoredTensor, StoredTensors
 from calc.model import ConfigError, typed
-from calc.model.counting import Counted, counted
+from calc.model.counting import Counted, counted, uncountable
 from calc.model.stored_tensors import of_tensors, role_of
 from calc.units import Bytes
 
@@ -163,3 +163,33 @@ def test_stored_tensors_say_what_tables_and_families_say() -> None:
 
 def _numbered(name: str, i: int) -> str:
     return name.replace("*", str(i)) if "*" in name else (f"{name}.{i}" if i else name)
+
+
+def test_tensors_come_with_the_config_only_where_it_does_not_tell(server: FakeHub) -> None:
+    """One call, one time limit: a known type asks for no tensors, and a repository without any says so in a note."""
+    server.add("acme/new", {"config.json": UNKNOWN, "model.safetensors": Weights(llama_tensors())})
+    server.add("acme/known", {"config.json": {"model_type": "llama"}, "model.safetensors": Weights(llama_tensors())})
+    server.add("acme/pickled", {"config.json": UNKNOWN, "pytorch_model.bin": b"x"})
+    found = {
+        id: hub.repository(f"acme/{id}", endpoint=server.endpoint, needs_tensors=uncountable)
+        for id in ("new", "known", "pickled")
+    }
+    new, known, pickled = (found[id] for id in found)
+    assert isinstance(new, hub.Repository)
+    assert new.tensors is not None
+    assert isinstance(known, hub.Repository)
+    assert known.tensors is None
+    assert isinstance(pickled, hub.Repository)
+    assert pickled.tensors is None
+    assert pickled.notes[-1].startswith("acme/pickled has no weights in safetensors format")
+
+
+def test_slow_tensors_do_not_outlast_the_limit(server: FakeHub, short: float) -> None:
+    """The whole call is bounded, not each of its requests."""
+    server.add("acme/new", {"config.json": UNKNOWN, "model.safetensors": Weights(llama_tensors())})
+    server.fault("model.safetensors", Fault(delay=20 * short))
+    start = time.monotonic()
+    answer = hub.repository("acme/new", endpoint=server.endpoint, needs_tensors=uncountable)
+    assert isinstance(answer, hub.HubFailure)
+    assert answer.code == "timeout"
+    assert time.monotonic() - start < 4 * short
