@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calc.autograd.storage import active
-from calc.autograd.tensor import Broad, Tensor, empty, record
+from calc.autograd.tensor import Broad, Tensor, empty, record, view
 
 
 def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1)) -> Tensor:
@@ -39,7 +39,8 @@ def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1)) -
 def efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """The memory-efficient kernel, which takes a mask: also saves the mask, and a log-sum-exp padded to 32 tokens.
 
-    Fewer heads of keys and values are broadcast; their gradients are made for every head and summed.
+    Fewer heads of keys and values are broadcast; their gradients are made for every head and summed. A mask that is trained
+    (batch, heads, length, length of the keys) gets a gradient whose rows are padded to 16.
     """
     batch, heads, length, _ = q.shape
     shapes, dtype = (q.shape, k.shape, v.shape), q.dtype
@@ -47,15 +48,23 @@ def efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     saved = [q.storage, k.storage, v.storage]
     if mask is not None:
         saved.append(mask.storage)
+    trained = mask is not None and mask.requires_grad
+    scores = (batch, heads, length, k.shape[2])
 
     def backward(g: Tensor) -> tuple[Tensor | Broad | None, ...]:
         made = [empty((batch, heads, *s[2:]), dtype, "efficient attention backward") for s in shapes]
-        return tuple(
+        by_mask = None
+        if trained:
+            columns = -(-scores[-1] // 16) * 16
+            by_mask = view(empty((*scores[:-1], columns), dtype, "efficient attention backward"), scores)
+        first = tuple(
             (m if s[1] == heads else Broad(m, s)) if n else None for m, s, n in zip(made, shapes, needs, strict=True)
         )
+        return (*first, by_mask) if trained else first
 
     padded = -(-length // 32) * 32
+    inputs = (q, k, v, mask) if mask is not None and trained else (q, k, v)
     return record(
-        "efficient attention", (batch, heads, length, v.shape[-1]), dtype, (q, k, v), backward, saved, saves_output=True,
+        "efficient attention", (batch, heads, length, v.shape[-1]), dtype, inputs, backward, saved, saves_output=True,
         extra=(((batch, heads, padded), "fp32", "log-sum-exp"), ((1,), "i64", "seed"), ((1,), "i64", "offset")),
     )  # fmt: skip

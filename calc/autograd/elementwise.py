@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calc.autograd.storage import active
-from calc.autograd.tensor import Broad, Tensor, empty, record
+from calc.autograd.tensor import Broad, Shape, Tensor, empty, record
 
 _RANK = {"bool": 0, "u8": 1, "i32": 2, "i64": 3, "fp16": 4, "bf16": 4, "fp32": 5}
 
@@ -33,9 +33,10 @@ def add_in_place(a: Tensor, b: Tensor) -> Tensor:
     return record("add_", a.shape, a.dtype, (a, b), lambda g: (g, g), result=a.storage, heads_first=a.heads_first)
 
 
-def add_constant(x: Tensor) -> Tensor:
-    """x + number."""
-    return record("add", x.shape, x.dtype, (x,), lambda g: (g,), heads_first=x.heads_first)
+def add_constant(x: Tensor, dtype: str | None = None) -> Tensor:
+    """x + number, or a tensor of that dtype without a gradient."""
+    to = x.dtype if dtype is None else promoted(x.dtype, dtype)
+    return record("add", x.shape, to, (x,), lambda g: (g,), heads_first=x.heads_first)
 
 
 def add_broadcast(x: Tensor, small: Tensor) -> Tensor:
@@ -184,6 +185,22 @@ def where(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return ga, empty(shape, dtype, "where") if needs_b else None
 
     return record("where", shape, dtype, (a, b), backward, (condition.storage,))
+
+
+def where_else(condition: Tensor, x: Tensor, shape: Shape) -> Tensor:
+    """x, broadcast to `shape`, where the condition holds, else a number, which becomes a tensor of its own for the moment."""
+    dtype, small = x.dtype, x.shape
+
+    def backward(g: Tensor) -> tuple[Tensor | Broad]:
+        number = empty((1,), dtype, "scalar_tensor")
+        chosen = empty(shape, dtype, "where")
+        del number
+        return (chosen if small == shape else Broad(chosen, small),)
+
+    number = empty((1,), dtype, "scalar_tensor")
+    result = record("where", shape, dtype, (x,), backward, (condition.storage,))
+    del number
+    return result
 
 
 def minimum(x: Tensor, number: Tensor | None = None) -> Tensor:

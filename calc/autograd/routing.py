@@ -58,10 +58,10 @@ def masked_fill(x: Tensor, mask: Tensor) -> Tensor:
     return record("masked_fill", shape, dtype, (x,), lambda g: (empty(shape, dtype, "masked_fill"),), (mask.storage,))
 
 
-def total(x: Tensor) -> Tensor:
-    """The sum of each row, kept as an axis of one: its backward is a view."""
+def total(x: Tensor, dtype: str | None = None) -> Tensor:
+    """The sum of each row in a dtype, kept as an axis of one: its backward is a view."""
     shape = x.shape
-    return record("sum", (*shape[:-1], 1), x.dtype, (x,), lambda g: (view(g, shape),))
+    return record("sum", (*shape[:-1], 1), dtype or x.dtype, (x,), lambda g: (view(g, shape),))
 
 
 def divided_in_place(x: Tensor, divisor: Tensor) -> Tensor:
@@ -117,10 +117,10 @@ def copied(x: Tensor, shape: Shape) -> Tensor:
     return record("repeat", shape, dtype, (x,), lambda g: (empty(before, dtype, "sum"),))
 
 
-def summed_groups(x: Tensor, shape: Shape) -> Tensor:
-    """x.sum(dim=0): the backward lays the gradient out for each group."""
-    before, dtype = x.shape, x.dtype
-    return record("sum", shape, dtype, (x,), lambda g: (empty(before, dtype, "clone"),))
+def summed_groups(x: Tensor, shape: Shape, dtype: str) -> Tensor:
+    """x.sum(dim=0, dtype=dtype): the backward lays the gradient out for each group."""
+    before, source = x.shape, x.dtype
+    return record("sum", shape, dtype, (x,), lambda g: (empty(before, source, "clone"),))
 
 
 def scatter_into(whole: Tensor, places: Tensor, values: Tensor) -> Tensor:

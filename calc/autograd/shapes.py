@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from calc.autograd.elementwise import promoted
 from calc.autograd.tensor import Node, Shape, Tensor, empty, record, recording_mode, view
 
 
@@ -34,6 +35,12 @@ def reshape(x: Tensor, shape: Shape) -> Tensor:
     )
 
 
+def permuted(x: Tensor, shape: Shape) -> Tensor:
+    """The same memory with its axes in another order, neither row by row nor head by head; a view in both directions."""
+    before = x.shape
+    return record("permute", shape, x.dtype, (x,), lambda g: (view(g, before, False),), result=x.storage)
+
+
 def laid_out(x: Tensor, shape: Shape) -> Tensor:
     """A copy of a transposed tensor in another shape: the backward is a view."""
     before, dtype = x.shape, x.dtype
@@ -54,6 +61,14 @@ def part(x: Tensor, shape: Shape) -> Tensor:
         "slice", shape, dtype, (x,), lambda g: (empty(whole, dtype, "slice backward", len(whole) == 4),),
         result=x.storage, heads_first=x.heads_first,
     )  # fmt: skip
+
+
+def padded_rows(x: Tensor, columns: int) -> Tensor:
+    """Rows with zeros behind them up to `columns`, and a view of what was there: the backward fills padded zeros, then takes the part again."""
+    shape, dtype = x.shape, x.dtype
+    wide = (*shape[:-1], columns)
+    y = record("constant_pad_nd", wide, dtype, (x,), lambda g: (empty(shape, dtype, "constant_pad_nd"),))
+    return record("slice", shape, dtype, (y,), lambda g: (empty(wide, dtype, "slice backward"),), result=y.storage)
 
 
 def expand(x: Tensor, shape: Shape) -> Tensor:
@@ -124,9 +139,11 @@ def _pieces(x: Tensor, shapes: Sequence[Shape]) -> tuple[Tensor, ...]:
 
 
 def cat(parts: Sequence[Tensor], shape: Shape) -> Tensor:
-    """Joined along the last axis: its backward gives views of the gradient."""
+    """Joined along the last axis, in the widest dtype of all: its backward gives views of the gradient."""
     shapes = [t.shape for t in parts]
     dtype = parts[0].dtype
+    for t in parts:
+        dtype = promoted(dtype, t.dtype)
 
     def backward(g: Tensor) -> tuple[Tensor, ...]:
         return tuple(view(g, s) for s in shapes)
@@ -137,10 +154,16 @@ def cat(parts: Sequence[Tensor], shape: Shape) -> Tensor:
 def repeat(x: Tensor, num_heads: int) -> Tensor:
     """Each head `n` times (repeat_kv): a copy at full size, or a view if there is one head; the backward sums over the copies."""
     batch, few, length, head_dim = x.shape
+    if few == 1 != num_heads:
+        return expand(x, (batch, num_heads, length, head_dim))
+    return interleaved(x, num_heads)
+
+
+def interleaved(x: Tensor, num_heads: int) -> Tensor:
+    """Each head `n` times (repeat_interleave): as `repeat`, but a copy of a single head too."""
+    batch, few, length, head_dim = x.shape
     if few == num_heads:
         return x
-    if few == 1:
-        return expand(x, (batch, num_heads, length, head_dim))
     dtype, before = x.dtype, x.shape
     return record(
         "clone",

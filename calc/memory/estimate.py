@@ -38,6 +38,7 @@ from calc.memory.weights import (
     model_buffer_lines,
     rounding_line,
     size,
+    unscaling_line,
     weight_lines,
 )
 from calc.model import ConfigError, NotModelled, UnknownArchitecture, architecture, typed
@@ -196,6 +197,8 @@ def standing(
     lines = (*weights, *masters, *buffers, *batch, *optimizer_states.lines(states), *rounding)
     gradients = () if optimizer.frees_gradients else (gradient_line(parameters),)
     scratch = (temporary.line,) if temporary.during == "optimizer step" and temporary.bytes else ()
+    if precision.scaler:
+        scratch = (*scratch, unscaling_line(sum(int(line.bytes) for line in scratch)))
     if precision.master:  # larger than any optimizer's own temporaries, which come when the flat copy alone is left
         scratch = (flattening_line(optimizer_states.parameter_groups(optimizer, optimized, states.settings)),)
     return Standing(

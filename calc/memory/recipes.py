@@ -70,6 +70,7 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
         length=plan.seq_len,
         dtype=dtype,
         autocast=precision.autocast,
+        scaled=precision.scaler,
         adapters=adapters,
         quantized=quantized,
         attention=plan.attention,

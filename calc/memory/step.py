@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from calc.autograd.elementwise import scale
 from calc.autograd.storage import ACTIVATIONS, CASTS, INPUTS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, recording
 from calc.autograd.symbol import Dim
 from calc.autograd.tensor import Accumulate, Leaf, Node, Tensor, backward, empty
@@ -133,8 +134,9 @@ def run(
         saved = _saved(loss) if list_saved else ()
         ledger.kind = TEMPORARIES
         ledger.begin("backward")
-        backward(loss, on_block=lambda block: ledger.begin("backward", block))
-        loss = None  # type: ignore[assignment]
+        scaled = scale(loss) if recipe.scaled else loss  # the caller holds both until the backward is over
+        backward(scaled, on_block=lambda block: ledger.begin("backward", block))
+        loss = scaled = None  # type: ignore[assignment]
         m.contexts.clear()
         ledger.begin("after backward")
         after = tuple(ledger.live)

@@ -118,6 +118,16 @@ def flattening_line(groups: Sequence[Sequence[Parameter]]) -> Line:
     )  # fmt: skip
 
 
+def unscaling_line(temporaries: int) -> Line:
+    """What a GradScaler adds to the optimizer's step: its scale turned round in fp64 before the step, or beside the step its inverse, a flag and
+    the flag's copy."""
+    size = max(2 * 8 - temporaries, 3 * 4)
+    return Line(
+        "temporaries", "GradScaler: inverse scale and overflow flag", Bytes(size), "exact", "max(2·8 − temporaries, 3·4)",
+        f"max(2·8 − {temporaries:,}, 3·4)", "oracle",
+    )  # fmt: skip
+
+
 def gradient_line(parameters: Sequence[Parameter]) -> Line:
     """Gradients of everything that is trained, in the dtype of the weight."""
     trained: dict[str, int] = {}

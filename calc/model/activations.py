@@ -66,8 +66,8 @@ def _relu_squared(m: Modules, x: Tensor) -> Tensor:
 
 def _xielu(m: Modules, x: Tensor) -> Tensor:
     """x > 0: a·x² + x/2, else (expm1(min(x, eps)) - x)·b + x/2, in Python, with trained a and b."""
-    first = activation(m.weight("mlp.act_fn.alpha_p", (1,), "other"), "softplus")
-    second = add_constant(activation(m.weight("mlp.act_fn.alpha_n", (1,), "other"), "softplus"))
+    first = activation(_widened(m, m.weight("mlp.act_fn.alpha_p", (1,), "other")), "softplus")
+    second = add_constant(activation(_widened(m, m.weight("mlp.act_fn.alpha_n", (1,), "other")), "softplus"))
     positive = empty(x.shape, "bool", "gt")
     above = add(mul(mul(first, x), x), scale(x))
     below = add(mul(sub(_grown(m, x), x), second), scale(x))
@@ -75,11 +75,13 @@ def _xielu(m: Modules, x: Tensor) -> Tensor:
 
 
 def _grown(m: Modules, x: Tensor) -> Tensor:
-    """expm1(min(x, eps)), which autocast does in fp32."""
-    bounded = minimum(x)
-    if m.recipe.autocast is not None:
-        bounded = cast(bounded, "fp32")
-    return expm1(bounded)
+    """expm1(min(x, eps))."""
+    return expm1(_widened(m, minimum(x)))
+
+
+def _widened(m: Modules, x: Tensor) -> Tensor:
+    """x for a function that autocast does in fp32."""
+    return x if m.recipe.autocast is None else cast(x, "fp32")
 
 
 ACTIVATIONS: Mapping[str, Activation] = {
@@ -113,7 +115,11 @@ def gated(m: Modules, gate: Tensor, up: Callable[[], Tensor], name: str) -> Tens
 
 def activation_name(config: Config, *fields: str, default: str) -> str:
     """The activation that a config names; one that is not modelled is an error that lists those that are."""
-    name = config.text(*fields, default=default)
+    return known_activation(fields[0], config.text(*fields, default=default))
+
+
+def known_activation(field: str, name: str) -> str:
+    """The name, if it is one of an activation."""
     if name not in ACTIVATIONS:
-        raise ConfigError(fields[0], f"should be one of {', '.join(sorted(ACTIVATIONS))}, not {name[:40]!r}")
+        raise ConfigError(field, f"should be one of {', '.join(sorted(ACTIVATIONS))}, not {name[:40]!r}")
     return name

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from calc.autograd import attention as kernels
 from calc.autograd.elementwise import (
+    add,
     add_broadcast,
     add_in_place,
     cast,
@@ -14,9 +15,10 @@ from calc.autograd.elementwise import (
     safe_softmax,
     scale,
     softmax,
+    where_else,
 )
 from calc.autograd.linear import bmm
-from calc.autograd.shapes import contiguous, expand, heads, picked, repeat, rows
+from calc.autograd.shapes import contiguous, expand, heads, interleaved, padded_rows, picked, repeat, rows
 from calc.autograd.storage import active
 from calc.autograd.tensor import Tensor, empty, view
 from calc.model.modules import Modules
@@ -59,9 +61,7 @@ def bidirectional_mask(m: Modules, dtype: str) -> Tensor | None:
     if not m.recipe.padded or m.recipe.attention.startswith("flash"):
         return None
     shape = (m.batch, 1, m.length, m.length)
-    if m.recipe.attention == "eager":
-        return empty(shape, dtype, "mask")
-    return view(empty((m.batch, 1, 1, m.length), "bool", "mask"), shape)
+    return empty(shape, dtype if m.recipe.attention == "eager" else "bool", "mask")
 
 
 def attention(
@@ -74,13 +74,20 @@ def attention(
     dropout_p: float = 0.0,
     softcap: bool = False,
     eager: Eager = USUAL,
+    bias: Tensor | None = None,
+    causal: bool = False,
 ) -> Tensor:
-    """q, k, v as (batch, heads, length, head_dim) to (rows, heads·head_dim)."""
+    """q, k, v as (batch, heads, length, head_dim) to (rows, heads·head_dim).
+
+    `bias` (1, heads, length, length of the keys) is added to the scores; with one, `causal` says that later tokens are to be masked in it.
+    """
     num_heads = q.shape[1]
     if m.recipe.attention == "eager":
-        out = _eager(m, q, k, v, mask, dropout_p, softcap, eager)
+        out = _eager(m, q, k, v, mask, dropout_p, softcap, eager, bias)
+    elif m.recipe.attention == "sdpa" and bias is not None:
+        out = _biased(m, q, k, v, mask, bias, causal)
     elif m.recipe.attention == "sdpa":
-        out = _sdpa(m, q, k, v, mask)
+        out = _sdpa(m, q, k, v, mask, dropout_p)
     else:
         out = _flash(m, q, k, v)
     return rows(out, (m.rows, num_heads * v.shape[-1]))
@@ -92,11 +99,19 @@ def lowered(m: Modules, x: Tensor) -> Tensor:
 
 
 def _eager(
-    m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, softcap: bool, how: Eager
+    m: Modules,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    dropout_p: float,
+    softcap: bool,
+    how: Eager,
+    bias: Tensor | None,
 ) -> Tensor:
     """eager_attention_forward."""
     batch, num_heads, length, _ = q.shape
-    scores = (batch, num_heads, length, length)
+    scores = (batch, num_heads, length, k.shape[2])
     dtype = q.dtype
     if how.wide_scores:
         dtype = v.dtype
@@ -109,6 +124,8 @@ def _eager(
         weights = scale(weights)
         weights = from_output(weights, "tanh")
         weights = scale(weights)
+    if bias is not None:
+        weights = add_broadcast(weights, bias) if batch > 1 else add(weights, bias)
     if mask is not None:
         weights = add_broadcast(weights, mask)
     shares = softmax(weights, "fp32" if how.wide_softmax or m.recipe.autocast is not None else None)
@@ -154,7 +171,7 @@ FLASH_HEAD_DIM = 256
 """The widest head that the flash kernel takes."""
 
 
-def _sdpa(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+def _sdpa(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float) -> Tensor:
     """sdpa_attention_forward: without a mask, 16-bit numbers go to the flash kernel where the card has it, which takes few key heads as they are.
 
     The memory-efficient kernel takes everything else, but not few key heads: unless they were repeated, PyTorch falls back to its formula.
@@ -167,11 +184,42 @@ def _sdpa(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> T
     if mask is None and same and q.dtype != "fp32" and m.recipe.flash:
         return kernels.flash(q, k, v)
     if k.shape[1] != q.shape[1]:
-        return _formula(m, q, k, v)
+        return _formula(m, q, k, v, dropout_p)
     return kernels.efficient(q, k, v, None if mask is None else additive(m, mask, q.dtype))
 
 
-def _formula(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _biased(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor, causal: bool) -> Tensor:
+    """sdpa_attention_forward with a bias of the scores: mask and bias become one tensor, which the memory-efficient kernel takes."""
+    scores = (*q.shape[:3], k.shape[2])
+    lower = _lower(m) if mask is None and causal else None
+    if mask is not None:
+        chosen = where_else(mask, bias, scores)
+    elif lower is not None:
+        chosen = where_else(lower, bias, bias.shape)
+    else:
+        chosen = bias
+    added = contiguous(chosen)
+    del chosen, lower
+    q, k, v = lowered(m, q), lowered(m, k), lowered(m, v)
+    given = lowered(m, added)
+    if scores[-1] % 16:
+        given = padded_rows(given, -(-scores[-1] // 16) * 16)
+    if given.shape != scores:
+        given = expand(given, scores)
+    out = kernels.efficient(q, k, v, given)
+    del added
+    return out
+
+
+def _lower(m: Modules) -> Tensor:
+    """Which tokens are not later: (length, length)."""
+    rows, columns = empty((m.length,), "i64", "arange"), empty((m.length,), "i64", "arange")
+    lower = empty((m.length, m.length), "bool", "ge")
+    del rows, columns
+    return lower
+
+
+def _formula(m: Modules, q: Tensor, k: Tensor, v: Tensor, dropout_p: float) -> Tensor:
     """_scaled_dot_product_attention_math: every score, in fp32, with a causal mask of its own."""
     dtype, num_heads = q.dtype, q.shape[1]
     scores_shape = (*q.shape[:3], q.shape[2])
@@ -179,10 +227,10 @@ def _formula(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     q = scale(q)
     mask = _causal(m)
     few_k, few_v = k, v
-    k, v = repeat(k, num_heads), repeat(v, num_heads)
+    k, v = interleaved(k, num_heads), interleaved(v, num_heads)
     scores = bmm(_batched(q), scale(k), scores_shape)
     scores = add_in_place(scores, mask) if active.ledger.scratch else add_broadcast(scores, mask)
-    weights = safe_softmax(scores)
+    weights = dropout(safe_softmax(scores), dropout_p)
     del scores
     returned = cast(weights, dtype)
     out = cast(bmm(weights, v, (*scores_shape[:3], v.shape[-1])), dtype)

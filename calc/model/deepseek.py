@@ -76,7 +76,7 @@ def sigmoid_router(m: Modules, name: str, x: Tensor) -> Routed:
     count, groups, rows = c.num_experts, c.n_group, x.shape[0]
     logits = fp32_logits(m, name, x)
     scores = from_output(logits, "sigmoid")
-    choice = add_constant(scores)
+    choice = add_constant(scores, "fp32")
     group_scores = total(topk(reshape(choice, (rows, groups, count // groups)), 2)[0])
     best, group_places = empty((rows, c.topk_group), "fp32", "topk"), empty((rows, c.topk_group), "i64", "topk")
     del best
@@ -92,7 +92,7 @@ def sigmoid_router(m: Modules, name: str, x: Tensor) -> Routed:
     weights = gather(scores, (rows, c.num_experts_per_tok), places)
     denominator = None
     if c.norm_topk_prob:
-        denominator = add_constant(total(weights))
+        denominator = add_constant(total(weights, "fp32"))  # as autocast sums; without it all is fp32 anyway
         weights = divided_in_place(weights, denominator)
     weights = scale(weights)
     del group_scores, group_places, group_mask, score_mask, denominator

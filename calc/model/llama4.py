@@ -157,7 +157,8 @@ def mixture(m: Modules, x: Tensor) -> Tensor:
     routed = mul(routed, laid_out(scores, (count * rows, 1)))
     routed_out = _experts(m, reshape(routed, (count, rows, hidden)))
     out = mlp(m, x, "feed_forward.shared_expert", c.moe_intermediate_size)
-    out = add_in_place(out, summed_groups(routed_out, (rows, hidden)))
+    wide = out.dtype if m.recipe.autocast is None else "fp32"  # autocast sums in fp32
+    out = add_in_place(out, summed_groups(routed_out, (rows, hidden), wide))
     m.held[:] = [logits]  # they take the name that held the attention's weights
     del routed, scores
     return out
@@ -188,8 +189,9 @@ def _experts(m: Modules, x: Tensor) -> Tensor:
 
 
 def _product(m: Modules, x: Tensor, weight: Tensor, out: int) -> Tensor:
-    if m.recipe.autocast is not None:
-        x, weight = cast(x, m.recipe.autocast), m.lowered(weight)
+    if m.recipe.autocast is not None:  # from the last to the first
+        weight = m.lowered(weight)
+        x = cast(x, m.recipe.autocast)
     return bmm(x, weight, (x.shape[0], x.shape[1], out))
 
 

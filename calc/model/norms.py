@@ -57,10 +57,12 @@ def gemma_rms_norm(m: Modules, name: str, x: Tensor, *, apart: bool = False) -> 
 
 
 def layer_norm(m: Modules, name: str, x: Tensor, *, bias: bool = True, affine: bool = True) -> Tensor:
-    """nn.LayerNorm: one kernel; under autocast it works in fp32."""
-    weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm") if affine else None
-    offset = m.weight(f"{name}.bias", (x.shape[-1],), "norm") if affine and bias else None
+    """nn.LayerNorm: one kernel; under autocast all that it is given is cast to fp32, from the last to the first."""
+    weight: Tensor | None = m.weight(f"{name}.weight", (x.shape[-1],), "norm") if affine else None
+    offset: Tensor | None = m.weight(f"{name}.bias", (x.shape[-1],), "norm") if affine and bias else None
     if m.recipe.autocast is not None:
+        offset = None if offset is None else cast(offset, "fp32")
+        weight = None if weight is None else cast(weight, "fp32")
         x = cast(x, "fp32")
     return native_layer_norm(x, weight, offset)
 

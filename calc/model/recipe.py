@@ -75,6 +75,8 @@ class Recipe:
     loss: Literal["eager", "triton", "chunked", "liger"] = "eager"
     logits: Logits = "padded labels"
     """How whole logits meet the labels."""
+    scaled: bool = False
+    """A scaler multiplies the loss before the backward pass."""
     keeps_outputs: bool = False
     """The logits that the model returned are held until the step is over."""
     kernels: Kernels = KERNELS["eager"]
