@@ -6,15 +6,22 @@ import streamlit as st
 
 from calc.units import count
 from pages.parts import charts, levers
+from pages.parts.floor import known
 from pages.parts.frame import framed
 from pages.parts.ledger import ledger
+from pages.parts.parameters import parameters
 from pages.parts.state import t
 from pages.parts.verdict import between, headline, operation, problems
 
 here = framed()
 headline(here)
-answer = here.answer
+answer, about = here.answer, here.about
 if answer is None:
+    if here.floor is not None:
+        known(here, here.floor)
+    if about is not None:
+        with st.container(border=True):
+            parameters(about)
     st.stop()
 problems(answer.problems)
 
@@ -85,3 +92,7 @@ with st.container(border=True):
     st.header(t("fit.lines"), help=t("fit.lines.hint"), anchor=False)
     ledger(answer.lines, peak.allocated, key="lines", title=t("fit.lines"))
     st.caption(t("fit.host", training=answer.host.training, load=answer.host.load))
+
+if about is not None:
+    with st.container(border=True):
+        parameters(about)

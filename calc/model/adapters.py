@@ -132,8 +132,9 @@ def _dora(
     weight = cast(weight, x.dtype)
     scaled = empty((out, columns), x.dtype, "mul")
     total = empty((out, columns), x.dtype, "add")
+    del scaled
     norm = empty((out,), x.dtype, "norm")
-    del scaled, total
+    del total
     magnified = mul(magnitude, norm)
     del norm
     lora_result = m.product(m.product(x, first), second)

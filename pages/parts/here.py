@@ -7,6 +7,11 @@ from typing import Any
 
 from calc import Breakdown, Refused, Scenario, estimate
 from calc.catalog.gpus import GPUS, Gpu
+from calc.catalog.models import MODELS
+from calc.memory.estimate import config_of
+from calc.memory.floor import Floor, floor
+from calc.model.about import About, about
+from calc.model.counting import counted as count
 from pages.parts import models, state
 from pages.parts.models import Known, Unknown
 
@@ -22,11 +27,18 @@ class Here:
     refusal: str = ""
     verdict: str = "unknown"
     """The answer's, or for a plan that is refused `impossible`, or `unknown` where nobody can tell yet."""
+    floor: Floor | None = None
+    """What the step holds at least, where only its activations are not known."""
 
     @property
     def config(self) -> dict[str, Any] | None:
         """The model's config.json; None where `calc` has it in its own catalogue."""
         return self.model.config if isinstance(self.model, Known) else None
+
+    @property
+    def about(self) -> About | None:
+        """What is known of the model's parameters; None where they are not."""
+        return _about(self.scenario, self.model) if isinstance(self.model, Known) else None
 
     @property
     def gpu(self) -> Gpu:
@@ -42,8 +54,31 @@ def here() -> Here:
     try:
         answer = estimate(scenario, config=model.config)
     except Refused as refused:
-        unknown = refused.code.endswith("not_modelled")
-        return Here(scenario, model, None, refused.message, "unknown" if unknown else "impossible")
+        return _refused(scenario, model, refused)
     except ValueError as unknown_model:
         return Here(scenario, model, None, str(unknown_model))
     return Here(scenario, model, answer, verdict=answer.verdict)
+
+
+def _refused(scenario: Scenario, model: Known, refused: Refused) -> Here:
+    """No answer; but where only the activations are not known, what is held beside them."""
+    if refused.code in ("activations_not_modelled", "unknown_architecture", "bad_config"):
+        known = _about(scenario, model)
+        try:
+            least = None if known is None else floor(scenario, known.model)
+        except Refused as plan:
+            return Here(scenario, model, None, plan.message, "impossible")
+        if least is not None:
+            return Here(scenario, model, None, refused.message, least.verdict, least)
+    unknown = refused.code.endswith("not_modelled")
+    return Here(scenario, model, None, refused.message, "unknown" if unknown else "impossible")
+
+
+def _about(scenario: Scenario, model: Known) -> About | None:
+    config = model.config if model.config is not None else config_of(scenario)
+    row = MODELS.get(scenario.model) if isinstance(scenario.model, str) else None
+    try:
+        counted = model.stored or count(config)
+        return about(counted, config, row.hub_total if row else model.stored_total)
+    except ValueError:
+        return None

@@ -11,7 +11,11 @@ import streamlit as st
 from calc import hub
 from calc.catalog.models import MODELS, search
 from calc.examples import EXAMPLES
-from calc.hub import HubFailure
+from calc.hub import HubFailure, Repository
+from calc.model import ConfigError
+from calc.model import typed as with_type
+from calc.model.counting import Counted, uncountable
+from calc.model.stored_tensors import of_tensors
 from calc.scenario import ConfigModel
 from calc.units import KIB, count, readable
 from pages.parts import state, texts
@@ -35,6 +39,10 @@ class Known:
     """Of the Hub's repository that it was read from; empty for the other ways."""
     notes: tuple[str, ...] = ()
     """What the visitor should know, a sentence each."""
+    stored_total: int | None = None
+    """Elements that the Hub's repository stores."""
+    stored: Counted | None = None
+    """Its parameters as the repository stores them, where the config does not tell them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +77,25 @@ def _asked(typed: str) -> tuple[str, Known | Unknown]:
     same = next((hit.id for hit in search(typed, 1) if hit.id.casefold() == typed.casefold()), None)
     if same:
         return same, Known(None)
-    answer = hub.repository(typed, token=st.session_state.get(TOKEN) or None)
+    answer = hub.repository(typed, token=st.session_state.get(TOKEN) or None, needs_tensors=uncountable)
     if isinstance(answer, HubFailure):
         near = [answer.base_model] if answer.base_model else [hit.id for hit in search(typed, NEAR)]
         return typed, Unknown(typed, answer.message, tuple(near))
     reference = hub.parse_reference(typed)
     pinned = not isinstance(reference, HubFailure) and reference.revision not in ("", "main")
     name = f"{answer.id}@{answer.revision}" if pinned else answer.id
-    return name, Known(answer.config, answer.commit, answer.notes)
+    return name, _known(answer)
+
+
+def _known(found: Repository) -> Known:
+    """What a repository says of its model."""
+    notes, stored = found.notes, None
+    if found.tensors is not None:
+        try:
+            stored = of_tensors(found.tensors.tensors, found.config)
+        except ConfigError as error:
+            notes = (*notes, f"{error}.")
+    return Known(dict(with_type(found.config, found.id)), found.commit, notes, found.facts.stored_total, stored)
 
 
 def _choose() -> None:

@@ -45,13 +45,26 @@ def sentence(here: Here) -> str:
 def _figures(here: Here) -> str:
     answer = here.answer
     if answer is None:
-        return plain(here.refusal)
+        return _at_least(here)
     if answer.verdict == "impossible":
         return plain(next(problem.message for problem in answer.problems if problem.blocking))
     device = answer.peak.device
     return t(
         f"verdict.sentence.{answer.verdict}",
         device=device.expected, low=device.low, capacity=answer.capacity, gpu=plain(here.gpu.name),
+    )  # fmt: skip
+
+
+def _at_least(here: Here) -> str:
+    """What a step holds at least where its activations are not known, else why there is no answer."""
+    least = here.floor
+    if least is None:
+        return plain(here.refusal)
+    if least.verdict == "impossible":
+        return plain(next(problem.message for problem in least.problems if problem.blocking))
+    return t(
+        f"floor.sentence.{least.verdict}",
+        known=least.peak.allocated, capacity=least.capacity, gpu=plain(here.gpu.name),
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from pages.parts.texts import (
     levers,
     optimizers,
     options,
+    parameters,
     precision,
     schedule,
     traps,
@@ -31,7 +32,9 @@ from pages.parts.texts.row import FieldText, Text
 Language = Literal["en", "ko"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
-AREAS = (answer, batch, compare, fit, frame, levers, options, optimizers, schedule, traps, advice, precision)
+AREAS = (
+    answer, batch, compare, fit, frame, levers, options, optimizers, parameters, schedule, traps, advice, precision,
+)  # fmt: skip
 FIELDS: dict[str, FieldText] = fields.FIELDS
 
 

@@ -1,0 +1,38 @@
+"""The part of a step that is known of a model whose activations are not modelled."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from calc.memory.floor import Floor
+from calc.units import count
+from pages.parts.here import Here
+from pages.parts.ledger import ledger
+from pages.parts.state import t
+from pages.parts.verdict import problems
+
+
+def known(here: Here, least: Floor) -> None:
+    """What is not known, in words, then the figures and lines that are."""
+    problems(least.problems)
+    st.info(t("floor.missing"), icon=":material/info:")
+    with st.grid(3, min_column_width=150):
+        st.metric(
+            t("floor.known"), str(least.peak.allocated), t(f"instant.{least.peak.name}"), help=t("floor.known.help"),
+            delta_color="off", delta_arrow="off", border=True, height="stretch",
+        )  # fmt: skip
+        spare = least.headroom >= 0
+        st.metric(
+            here.gpu.name, str(least.capacity),
+            t("floor.left" if spare else "fit.short", size=abs(least.headroom)), help=t("fit.capacity.help"),
+            delta_color="off" if spare else "red", delta_arrow="off", border=True, height="stretch",
+        )  # fmt: skip
+        st.metric(
+            t("fit.trainable"), count(least.parameters.trainable),
+            t("fit.trainable.of", total=count(least.parameters.total)),
+            delta_color="off", delta_arrow="off", border=True, height="stretch",
+        )  # fmt: skip
+    with st.container(border=True):
+        st.header(t("floor.lines"), help=t("fit.lines.hint"), anchor=False)
+        ledger(least.lines, least.peak.allocated, key="lines", title=t("floor.lines"))
+        st.caption(t("fit.host", training=least.host.training, load=least.host.load))
