@@ -41,6 +41,12 @@ def permuted(x: Tensor, shape: Shape) -> Tensor:
     return record("permute", shape, x.dtype, (x,), lambda g: (view(g, before, False),), result=x.storage)
 
 
+def reordered(x: Tensor, shape: Shape) -> Tensor:
+    """A matrix seen in another order of its axes: a view, whose gradient is copied back into plain order."""
+    before, dtype = x.shape, x.dtype
+    return record("view", shape, dtype, (x,), lambda g: (empty(before, dtype, "clone"),), result=x.storage)
+
+
 def laid_out(x: Tensor, shape: Shape) -> Tensor:
     """A copy of a transposed tensor in another shape: the backward is a view."""
     before, dtype = x.shape, x.dtype

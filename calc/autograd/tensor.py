@@ -133,6 +133,18 @@ class Node:
         self.waiting = 0
 
 
+class Passing(Node):
+    """A node of a checkpointed block's second run. Nobody goes backwards through it; it holds what it saved while its result lives.
+
+    It is made where nobody waits for what was saved, because in the first run nobody used the result; elsewhere the checkpoint holds it.
+    """
+
+    __slots__ = ("before",)
+
+    def __init__(self, saved: tuple[Storage, ...], before: tuple[Node | None, ...]) -> None:
+        self.saved, self.before = saved, before
+
+
 class Accumulate:
     """Puts a gradient into its leaf; runs as soon as it is ready, like PyTorch's AccumulateGrad."""
 
@@ -225,9 +237,10 @@ def record(
         unused = [Storage(s, d, o) for s, d, o in extra]  # made all the same, and let go
         return y
     recompute, checkpoint = mode.recompute, mode.checkpoint
+    passing: tuple[Storage, ...] = ()
     if recompute is not None:
         if saved:
-            recompute.keep(saved)
+            passing = recompute.keep(saved)
     else:
         node = Node(op, inputs, backward)
         node.takes_saved = takes_saved
@@ -244,6 +257,8 @@ def record(
     y = Tensor(shape, dtype, storage, heads_first)
     y.requires_grad = True
     if recompute is not None:
+        if passing or any([t.node is not None for t in inputs]):
+            y.node = Passing(passing, tuple([t.node for t in inputs]))
         if saves_output:
             recompute.keep((storage, *others))
         elif others:
@@ -290,13 +305,19 @@ class Checkpoint:
         self.owners.extend((owner,) * n)
         return first, end
 
-    def keep(self, storages: Sequence[Storage]) -> None:
-        """Take what the second run saves."""
+    def keep(self, storages: Sequence[Storage]) -> tuple[Storage, ...]:
+        """Take what the second run saves, and hand back what nobody waits for."""
         kept, owners = self.kept, self.owners
+        passing: tuple[Storage, ...] = ()
         for storage in storages:
-            kept.append(storage if owners[len(kept)]() is not None else None)
+            if owners[len(kept)]() is None:
+                kept.append(None)
+                passing = (*passing, storage)
+            else:
+                kept.append(storage)
         if len(kept) == self.number:
             raise StopRecomputation
+        return passing
 
     def saved(self, slots: tuple[int, int]) -> tuple[Storage | None, ...]:
         """The saved tensors of one node; the block runs again if it has not."""

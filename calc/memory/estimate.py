@@ -252,7 +252,7 @@ def stepping_in_backward(scenario: Scenario) -> Callable[[Leaf], None] | None:
 
 def parameter_count(model: Architecture, parameters: Sequence[Parameter]) -> ParameterCount:
     """Total, trainable, active and embedding parameters. Adapters count as trainable, not as the model's total."""
-    total = sum(p.numel * p.count for p in parameters if p.role != "adapter" and not p.name.endswith("(original)"))
+    total = sum(p.numel * p.count for p in parameters if p.role != "adapter" and not p.name.endswith(("(original)", "(copy)")))
     return ParameterCount(
         total=total,
         trainable=sum(p.numel * p.count for p in parameters if p.trainable),

@@ -13,7 +13,7 @@ from calc.autograd.shapes import reshape
 from calc.autograd.tensor import Tensor, empty
 from calc.model.config import Config, ConfigError
 from calc.model.decoder import decoder, pre_norm, sizes
-from calc.model.experts import Routed, chosen, experts, required
+from calc.model.experts import Routed, chosen, experts, required, routed_logits
 from calc.model.family import Dims, Family, rotary_buffers
 from calc.model.latent import (
     LatentDims,
@@ -101,8 +101,7 @@ def sigmoid_router(m: Modules, name: str, x: Tensor) -> Routed:
 
 def fp32_logits(m: Modules, name: str, x: Tensor) -> Tensor:
     """The router's logits; its weights stay in fp32 whatever the model's dtype."""
-    weight = m.weight(f"{name}.weight", (m.c.num_experts, x.shape[-1]), "router", dtype="fp32")
-    return m.product(cast(x, "fp32"), weight)
+    return routed_logits(m, name, cast(x, "fp32"), dtype="fp32")
 
 
 def mixture_v2(m: Modules, x: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """A mixture of experts as transformers runs it: a router that chooses, and experts held in 3-D parameters that a grouped product uses.
 
-The experts are parameters of one module, not linear layers: what looks for linear layers (LoRA's all-linear, 4-bit replacement) passes
-them by. Mirrors transformers 5.24.0 integrations/moe.py, grouped_mm_experts_forward: what it takes by default on a GPU since Ampere.
+The experts are parameters of one module, not linear layers: what looks for linear layers (4-bit replacement, LoRA's all-linear unless
+PEFT knows the model type) passes them by. Mirrors transformers 5.24.0 integrations/moe.py, grouped_mm_experts_forward: what it takes by default on a GPU since Ampere.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from calc.model.activations import activated
 from calc.model.config import Config, ConfigError
 from calc.model.family import Dims
 from calc.model.modules import Modules
+from calc.model.parameter_adapters import adapted_experts, adapted_router
 
 Routed = tuple[Tensor, Tensor, Tensor]
 """The router's logits (rows, experts), and for each row the weights and places of its k experts, each (rows, k)."""
@@ -46,11 +47,20 @@ class MixtureDims(Dims):
 def router(m: Modules, name: str, x: Tensor, *, lowered: bool = True) -> Routed:
     """Softmax over all experts in fp32, then the k largest, normalised if the config says so: Mixtral and those after it."""
     c = m.c
-    logits = m.linear(name, x, c.num_experts, role="router")
+    logits = routed_logits(m, name, x)
     values, places = topk(softmax(cast(logits, "fp32")), c.num_experts_per_tok)
     if c.norm_topk_prob:
         values = normalized_in_place(values)
     return logits, cast(values, logits.dtype) if lowered else values, places
+
+
+def routed_logits(m: Modules, name: str, x: Tensor, *, dtype: str | None = None) -> Tensor:
+    """The router's product, with a weight of its own dtype if it has one: it is a parameter, so PEFT's adapter is added to the weight."""
+    weight = m.weight(f"{name}.weight", (m.c.num_experts, x.shape[-1]), "router", dtype=dtype)
+    whole, held = adapted_router(m, name, weight)
+    logits = m.product(x, whole)
+    del held
+    return logits
 
 
 def gated(m: Modules, x: Tensor) -> Tensor:
@@ -80,6 +90,13 @@ def experts(
     count, copies = c.num_experts, tokens * c.num_experts_per_tok
     width = c.moe_intermediate_size if width is None else width
 
+    down, up = f"{name}.down_proj", f"{name}.gate_up_proj"
+    stacks = {
+        of: m.weight(of, (count, inner, out) if transposed else (count, out, inner), "expert")
+        for of, out, inner in ((up, 2 * width, hidden), (down, hidden, width))
+    }
+    adapted = adapted_experts(m, {down: stacks[down], up: stacks[up]}) if m.adapted_parameters else {}
+
     sorted_places, order = empty((copies,), "i64", "sort"), empty((copies,), "i64", "sort")
     source = empty((copies,), "i64", "floor_divide")
     copied = gather(x, (copies, hidden), source)
@@ -88,11 +105,13 @@ def experts(
     lowered_places = empty((copies,), "i32", "_to_copy")
     tokens_per_expert = empty((count,), "i32", "histc")
     offsets = empty((count,), "i32", "cumsum")
-    biases = _biases(m, f"{name}.gate_up_proj_bias", 2 * width, sorted_places) if bias else None
-    y = _product(m, f"{name}.gate_up_proj", copied, 2 * width, offsets, biases, transposed)
+    biases = _biases(m, f"{up}_bias", 2 * width, sorted_places) if bias else None
+    first = adapted[up].whole() if up in adapted else stacks[up]
+    y = _product(copied, first, offsets, biases, transposed)
     y = gate(m, y)
-    biases = _biases(m, f"{name}.down_proj_bias", hidden, sorted_places) if bias else None
-    y = _product(m, f"{name}.down_proj", y, hidden, offsets, biases, transposed)
+    biases = _biases(m, f"{down}_bias", hidden, sorted_places) if bias else None
+    second = adapted[down].whole() if down in adapted else stacks[down]
+    y = _product(y, second, offsets, biases, transposed)
     out = weighted(y, reshape(sorted_weights, (copies, 1)))
     back = empty((copies,), "i64", "empty_like")
     counted = empty((copies,), "i64", "arange")
@@ -108,12 +127,8 @@ def _biases(m: Modules, name: str, width: int, places: Tensor) -> Tensor:
     return gather(m.weight(name, (m.c.num_experts, width), "expert"), (places.shape[0], width), places)
 
 
-def _product(
-    m: Modules, name: str, x: Tensor, out: int, offsets: Tensor, biases: Tensor | None, transposed: bool
-) -> Tensor:
+def _product(x: Tensor, weight: Tensor, offsets: Tensor, biases: Tensor | None, transposed: bool) -> Tensor:
     """Each group of copies times its expert, plus the biases if there are any."""
-    count, inner = m.c.num_experts, x.shape[1]
-    weight = m.weight(name, (count, inner, out) if transposed else (count, out, inner), "expert")
     y = grouped_mm(cast(x, weight.dtype), weight, offsets, transposed=transposed)
     return y if biases is None else add_in_place(y, biases)
 

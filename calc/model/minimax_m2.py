@@ -9,7 +9,7 @@ from calc.autograd.tensor import Tensor, empty
 from calc.model.attention import attention, split
 from calc.model.config import Config
 from calc.model.decoder import decoder, pre_norm, rotary_dim, sizes
-from calc.model.experts import chosen, experts
+from calc.model.experts import chosen, experts, routed_logits
 from calc.model.family import Dims, Family, rotary_buffers
 from calc.model.glm4_moe import GlmMoeDims, beginnings_rotated
 from calc.model.modules import Modules
@@ -44,7 +44,7 @@ def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
 def mixture(m: Modules, x: Tensor) -> Tensor:
     """Sigmoid scores; a bias that is no parameter decides with them which experts are chosen."""
     top = m.c.num_experts_per_tok
-    logits = m.linear("mlp.gate", x, m.c.num_experts, role="router")
+    logits = routed_logits(m, "mlp.gate", x)
     scores = from_output(cast(logits, "fp32"), "sigmoid")
     choice = add_constant(scores)
     best, places = empty((x.shape[0], top), "fp32", "topk"), empty((x.shape[0], top), "i64", "topk")

@@ -28,6 +28,7 @@ from calc.autograd.tensor import (
     recording_mode,
 )
 from calc.model.adapters import adapted, fused, targeted
+from calc.model.parameter_adapters import converted
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
 
@@ -55,7 +56,7 @@ class Modules:
     def __init__(
         self, recipe: Recipe, dims: Any, on_gradient: Callable[[Leaf], None] | None = None, model_type: str = ""
     ) -> None:
-        self.recipe, self.on_gradient, self.model_type = recipe, on_gradient, model_type
+        self.recipe, self.whole, self.on_gradient, self.model_type = recipe, dims, on_gradient, model_type
         self.enter(Stack(dims, recipe.batch, recipe.length, "text", padded=recipe.padded))
         self.prefix = ""
         self.block: int | None = None
@@ -74,6 +75,12 @@ class Modules:
         """Results of layers that a fused kernel computed with another's, until they are asked for."""
         self.contexts: list[Any] = []
         """What the graph's own functions keep alive until the graph is let go, after the backward."""
+        self.not_adapted, self.adapted_parameters = (
+            (frozenset[str](), frozenset[str]())
+            if recipe.adapters is None
+            else converted(model_type, recipe.adapters.targets, recipe.grouped_experts)
+        )
+        """Layers that get no adapter, by the last part of their name, since parameters have one in their stead; and those parameters."""
         self.outputs: list[Tensor] = []
         """What the caller of the model keeps alive until the step is over."""
         self.given: tuple[Tensor, ...] = ()
@@ -149,8 +156,10 @@ class Modules:
         return any(f".{module}." in f".{name}." for module in adapters.saved_modules)
 
     def tied(self) -> Tensor:
-        """The input embedding's table, used again."""
+        """The input embedding's table, used again; where PEFT was told to save the head, a trained copy of it."""
         assert self.table is not None
+        if self._saved_whole("lm_head.weight"):
+            return self.weight("lm_head.weight (copy)", self.table.shape, "head", trainable=True)
         return self.table
 
     def lowered(self, weight: Tensor) -> Tensor:
@@ -183,7 +192,13 @@ class Modules:
     ) -> Tensor:
         """nn.Linear(x.shape[-1], out) of that name, with whatever the recipe puts around it."""
         adapters = self.recipe.adapters
-        if adapters is not None and role == "linear" and self.trains and targeted(name, adapters.targets):
+        if (
+            adapters is not None
+            and role == "linear"
+            and self.trains
+            and targeted(name, adapters.targets)
+            and not (self.not_adapted and name.rpartition(".")[2] in self.not_adapted)
+        ):
             known = fused(self, adapters, name, x, out, bias)
             if known is not None:
                 return known
@@ -251,8 +266,8 @@ class Modules:
         return x
 
     def asked(self, x: Tensor) -> Tensor:
-        """The first result of a part, which a run with adapters and checkpointing makes ask for a gradient."""
-        if self.recipe.adapters is not None and self.recipe.checkpointing != "none" and not x.requires_grad:
+        """The first result of a part, which checkpointing makes ask for a gradient where the part is frozen (`enable_input_require_grads`)."""
+        if self.recipe.checkpointing != "none" and not x.requires_grad:
             x = Leaf(x.shape, x.dtype, x.storage)
             x.accumulator = Accumulate(x)
         return x
