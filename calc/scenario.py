@@ -97,6 +97,23 @@ class Sharding(Frozen):
     """Keep saved activations in host memory."""
 
 
+class Images(Frozen):
+    """Images in the sequences, for models that see them, and which parts of such a model are trained."""
+
+    per_sequence: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Images in each sequence; 0 trains on text alone. Their tokens are part of the sequence length."""
+    height: Annotated[int, Field(ge=1, le=16384)] = 448
+    """Height in pixels, as the data set has it; the image processor of the model makes its own size of it."""
+    width: Annotated[int, Field(ge=1, le=16384)] = 448
+    """Width in pixels, as the data set has it."""
+    train_text: bool = True
+    """Train the text model (with adapters: adapt it); off freezes it (`requires_grad_(False)` on language_model)."""
+    train_vision: bool = True
+    """Train the vision tower (with adapters: adapt it); off freezes it (LLaMA-Factory: `freeze_vision_tower`)."""
+    train_projector: bool = True
+    """Train the projector between them (with adapters: adapt it); off freezes it (LLaMA-Factory: `freeze_multi_modal_projector`)."""
+
+
 class Training(Frozen):
     """What every method has in common. The defaults are those of transformers 5.24's TrainingArguments."""
 
@@ -120,8 +137,11 @@ class Training(Frozen):
     """How head and cross-entropy are computed: whole logits in fp32 (eager), in place (triton), in pieces (chunked), fused (liger)."""
     kernels: Kernels = "eager"
     """Replaced layer kernels: none, Liger's (`use_liger_kernel`), the fused-ops-and-kernels plug-in's, or Unsloth's."""
+    images: Images = Images()
     padded: bool = False
     """Batches hold padding, so attention gets a mask and leaves its leanest kernel."""
+    dequantize: bool = False
+    """Load a repository's quantised weights as 16-bit ones (`dequantize=True` of its quantisation config): then all can be trained."""
     objective: Objective = "sft"
     """What is trained for. Preference and reward objectives are refused until they are modelled."""
     framework: str = "transformers-5.24"

@@ -88,6 +88,7 @@ TRAINING: dict[str, st.SearchStrategy[Any]] = {
     "loss": one_of(Loss),
     "kernels": one_of(Kernels),
     "padded": st.booleans(),
+    "dequantize": st.booleans(),
     "objective": one_of(Objective),
     "framework": st.sampled_from(list(FRAMEWORKS)),
     "sharding": SHARDINGS,
@@ -155,7 +156,10 @@ FROZEN_DEFAULTS = {
     "full": {
         "precision": "bf16", "optimizer": "adamw_torch_fused", "optimizer_args": {}, "micro_batch_size": 8,
         "seq_len": 2048, "gradient_accumulation_steps": 1, "gradient_checkpointing": "none", "attention": "sdpa",
-        "loss": "eager", "kernels": "eager", "padded": False, "objective": "sft", "framework": "transformers-5.24",
+        "loss": "eager", "kernels": "eager", "padded": False, "dequantize": False, "objective": "sft", "framework": "transformers-5.24",
+        "images": {
+            "per_sequence": 0, "height": 448, "width": 448, "train_text": True, "train_vision": True, "train_projector": True,
+        },
         "sharding": {
             "strategy": "none", "data_parallel": 1, "tensor_parallel": 1, "pipeline_parallel": 1, "context_parallel": 1,
             "expert_parallel": 1, "offload": "none", "activation_offload": False,

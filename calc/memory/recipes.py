@@ -8,7 +8,7 @@ from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
 from calc.catalog.kernels import KERNELS
 from calc.catalog.table import Table
-from calc.model.recipe import Adapters, QuantizedBase, Recipe
+from calc.model.recipe import PARTS, Adapters, Images, QuantizedBase, Recipe
 from calc.scenario import FullFineTuning, Plan, QLora
 
 
@@ -87,8 +87,16 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
         checkpointing=plan.gradient_checkpointing,
         reentrant=framework.reentrant_checkpointing,
         padded=plan.padded,
+        images=images(plan),
+        trained=frozenset(part for part in PARTS if getattr(plan.images, f"train_{part}")),
         accumulated=plan.gradient_accumulation_steps > 1,
     )
+
+
+def images(plan: Plan) -> Images | None:
+    """The images of a batch; None where it has none."""
+    given = plan.images
+    return Images(given.per_sequence, given.height, given.width) if given.per_sequence else None
 
 
 FLASH_FROM = 8

@@ -26,6 +26,7 @@ FAMILY_FILES = (
     "granite_moe",
     "hunyuan_moe",
     "llama4",
+    "llava",
     "bert",
     "mistral",
     "qwen2",

@@ -270,6 +270,7 @@ class Modules:
         if self.recipe.checkpointing != "none" and not x.requires_grad:
             x = Leaf(x.shape, x.dtype, x.storage)
             x.accumulator = Accumulate(x)
+            self.contexts.append(x)  # the graph holds it, and its gradient, as it holds weights
         return x
 
     # -- blocks ----------------------------------------------------------------------------------------------------------

@@ -98,10 +98,42 @@ FIELDS = {
         "층 커널",
         "바꿔 끼운 층 커널: 없음, Liger(`use_liger_kernel`), fused-ops-and-kernels 플러그인, Unsloth.",
     ),
+    "plan.images.per_sequence": FieldText(
+        "Images per sequence",
+        "시퀀스당 이미지 수",
+        "시퀀스마다 든 이미지의 수. 0이면 글만으로 학습합니다. 이미지 토큰은 시퀀스 길이에 포함됩니다.",
+    ),
+    "plan.images.height": FieldText(
+        "Image height",
+        "이미지 높이",
+        "데이터의 이미지 높이 (픽셀). 모델의 이미지 프로세서가 이 크기를 자기 방식으로 바꿉니다.",
+    ),
+    "plan.images.width": FieldText("Image width", "이미지 너비", "데이터의 이미지 너비 (픽셀)."),
+    "plan.images.train_text": FieldText(
+        "Train the text model",
+        "텍스트 모델 학습",
+        "텍스트 모델을 학습합니다 (LoRA에서는 어댑터를 붙입니다). 끄면 고정합니다 (language_model에 `requires_grad_(False)`).",
+    ),
+    "plan.images.train_vision": FieldText(
+        "Train the vision tower",
+        "비전 타워 학습",
+        "이미지를 보는 부분을 학습합니다 (LoRA에서는 어댑터를 붙입니다). 끄면 고정합니다 (LLaMA-Factory: `freeze_vision_tower`).",
+    ),
+    "plan.images.train_projector": FieldText(
+        "Train the projector",
+        "프로젝터 학습",
+        "둘을 잇는 프로젝터를 학습합니다 (LoRA에서는 어댑터를 붙입니다). 끄면 고정합니다 "
+        "(LLaMA-Factory: `freeze_multi_modal_projector`).",
+    ),
     "plan.padded": FieldText(
         "Batches hold padding",
         "배치에 패딩 포함",
         "배치에 패딩이 있으면 어텐션이 마스크를 받아 가장 가벼운 커널을 쓰지 못합니다.",
+    ),
+    "plan.dequantize": FieldText(
+        "Load as 16-bit weights",
+        "16비트 가중치로 로드",
+        "양자화되어 저장된 가중치를 16비트로 풀어 로드합니다 (양자화 설정의 `dequantize=True`). 그러면 모두 학습할 수 있습니다.",
     ),
     "plan.objective": FieldText(
         "Objective", "학습 목표", "무엇을 학습하는지. 선호도와 보상 학습은 모델링할 때까지 거절합니다."

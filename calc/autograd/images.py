@@ -1,0 +1,54 @@
+"""Operations on images: patches, and features that take the places of their tokens."""
+
+from __future__ import annotations
+
+from calc.autograd.storage import active
+from calc.autograd.tensor import Shape, Tensor, empty, record, view
+
+
+def patches(x: Tensor, weight: Tensor, bias: Tensor | None, shape: Shape) -> Tensor:
+    """A convolution that steps by its own width: images (images, channels, height, width) to `shape`, a row for each patch.
+
+    Saves both; images have no gradient.
+    """
+    dtype, kernel, needs = x.dtype, weight.shape, weight.requires_grad
+    inputs = (x, weight) if bias is None else (x, weight, bias)
+    wide = None if bias is None or not bias.requires_grad else bias.shape
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        by_weight = empty(kernel, dtype, "convolution backward") if needs else None
+        by_bias = None if wide is None else empty(wide, dtype, "convolution backward")
+        return (None, by_weight, by_bias)[: len(inputs)]
+
+    return record("convolution", shape, dtype, inputs, backward, (x.storage, weight.storage))
+
+
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """x with the rows of `source` where the mask is true: saves the mask; x's gradient is masked, the source's gathered.
+
+    Scratch (IndexKernel.cu): the mask at full size, and how many are true before each element.
+    """
+    shape, rows, dtype = x.shape, source.shape, x.dtype
+    needs, needs_source = x.requires_grad, source.requires_grad
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        by_x = empty(shape, dtype, "masked_fill") if needs else None
+        return by_x, empty(rows, dtype, "masked_scatter backward") if needs_source else None
+
+    result = record("masked_scatter", shape, dtype, (x, source), backward, (mask.storage,))
+    if active.ledger.scratch:
+        held = [empty(shape, "i64", "places before"), empty(shape, "bool", "mask")]
+        del held
+    return result
+
+
+def unbound(x: Tensor) -> Tensor:
+    """x as a list of its images: views, whose gradients are stacked."""
+    shape, dtype = x.shape, x.dtype
+    return record("unbind", shape, dtype, (x,), lambda g: (empty(shape, dtype, "stack"),), result=x.storage)
+
+
+def joined(x: Tensor) -> Tensor:
+    """The images of a list one after another, in memory of their own: gradients are views."""
+    shape, dtype = x.shape, x.dtype
+    return record("cat", shape, dtype, (x,), lambda g: (view(g, shape),))

@@ -1,0 +1,178 @@
+"""What every model that sees images has in common: a text model, a tower that looks, a projector, and images in the place of their tokens.
+
+A class with eyes is a text family, whose forward pass it runs, and a `Seeing` of its own, which says what its image processor makes of an
+image and what becomes of the pixels. Mirrors the ...ForConditionalGeneration classes of transformers 5.24.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from calc.autograd.elementwise import cast
+from calc.autograd.images import masked_scatter, patches
+from calc.autograd.storage import Ledger, recording
+from calc.autograd.tensor import Tensor, empty, recording_mode
+from calc.model.config import Config, ConfigError
+from calc.model.family import Dims, Family, Input
+from calc.model.modules import Modules, Stack
+from calc.model.recipe import Images, Recipe
+
+APART = "vision apart"
+"""The kind of a tower's layers that nothing uses."""
+
+
+class Sight(NamedTuple):
+    """What the image processor makes of an image."""
+
+    height: int
+    width: int
+    """Pixels, as the tower gets them."""
+    patches: int
+    tokens: int
+    """Places that it takes in the sequence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TowerDims(Dims):
+    """Sizes of a vision tower."""
+
+    patch_size: int
+    num_channels: int = 3
+    image_size: int = 0
+    """Side of the images that it was made for, in pixels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeing(Dims):
+    """Sizes of a model that sees images: those of its text model, and what it sees with. `kinds` are the tower's layers, then the text's."""
+
+    text: Dims
+    language: Family
+    """The family of the text model."""
+    vision: TowerDims
+    home: str = "model.language_model"
+    """Where the text model hangs."""
+
+    def sight(self, height: int, width: int) -> Sight:
+        """What the image processor makes of an image of that many pixels."""
+        raise NotImplementedError
+
+    def look(self, m: Modules, sight: Sight) -> Tensor:
+        """Images to features (rows, hidden_size), a row for each of their tokens."""
+        raise NotImplementedError
+
+    def held(self, m: Modules) -> list[Tensor]:
+        """What the model makes of the batch beside the features, and keeps until its forward is over."""
+        return [empty((m.batch, m.length), "bool", "eq")]
+
+    def tower(self, m: Modules, length: int) -> AbstractContextManager[None]:
+        """The part of the run in which the tower looks at the images, each `length` patches long."""
+        kinds = tuple([kind for kind in m.whole.kinds if kind.startswith("vision")])
+        return m.within(Stack(replace(self.vision, kinds=kinds), images(m), length, "vision"))
+
+    def projector(self, m: Modules, length: int) -> AbstractContextManager[None]:
+        """The part of the run in which the tower's result becomes features, `length` for each image."""
+        return m.within(Stack(self, images(m), length, "projector"))
+
+
+def images(m: Modules) -> int:
+    """How many images the batch has."""
+    assert m.recipe.images is not None
+    return m.recipe.batch * m.recipe.images.per_sequence
+
+
+def body(m: Modules, ids: Tensor) -> Tensor:
+    """Token ids (rows,) to hidden states (rows, hidden_size)."""
+    c: Seeing = m.c
+    held: list[Tensor] = []
+    text = replace(c.text, kinds=tuple([kind for kind in c.kinds if not kind.startswith("vision")]))
+    m.sees = partial(_merged, m, c, held)
+    with m.within(Stack(text, m.batch, m.length, "text", c.home, m.recipe.padded)):
+        return c.language.body(m, ids)
+
+
+def _merged(m: Modules, c: Seeing, held: list[Tensor], embedded: Tensor) -> Tensor:
+    """The embeddings of the tokens, those of images replaced by what is seen. `held` lives as long as the forward."""
+    if m.recipe.images is None:
+        _stands_by(m, c)
+        return embedded
+    features = c.look(m, c.sight(m.recipe.images.height, m.recipe.images.width))
+    held += [features, *c.held(m)]
+    return masked_scatter(embedded, held[1], features)
+
+
+def _stands_by(m: Modules, c: Seeing) -> None:
+    """Ask for the weights of tower and projector without running them: no sequence has an image, and they get no gradient."""
+    before, enabled, seen = m.recipe, recording_mode.enabled, Images(1, c.vision.image_size, c.vision.image_size)
+    recording_mode.enabled = False
+    try:
+        with recording(Ledger()):
+            m.recipe = replace(before, batch=1, images=seen, trained=before.trained & {"text"})
+            m.given = tuple([empty(i.shape, i.dtype, i.label) for i in given(c, m.recipe)])
+            c.look(m, c.sight(seen.height, seen.width))
+            m.seen.clear()
+            m.given = ()
+    finally:
+        m.recipe, recording_mode.enabled = before, enabled
+
+
+def head(m: Modules, x: Tensor) -> Tensor:
+    """Hidden states to logits, as the text model does it."""
+    c: Seeing = m.c
+    with m.within(Stack(c.text, m.batch, m.length, "text", padded=m.recipe.padded)):
+        return c.language.head(m, x)
+
+
+def given(c: Seeing, recipe: Recipe) -> tuple[Input, ...]:
+    """The pixels of the batch, in fp32."""
+    if recipe.images is None:
+        return ()
+    sight = c.sight(recipe.images.height, recipe.images.width)
+    count = recipe.batch * recipe.images.per_sequence
+    return (Input("Pixels of the images", (count, c.vision.num_channels, sight.height, sight.width), "fp32"),)
+
+
+def patch_embedding(m: Modules, name: str, pixels: Tensor, count: int, *, bias: bool) -> Tensor:
+    """Pixels in the weight's dtype, then a convolution: (images·count, hidden_size), for `count` patches of each image."""
+    c: TowerDims = m.c
+    kernel = (c.hidden_size, c.num_channels, c.patch_size, c.patch_size)
+    weight = m.weight(f"{name}.weight", kernel, "other")
+    offset = m.weight(f"{name}.bias", (c.hidden_size,), "bias") if bias else None
+    x = cast(pixels, weight.dtype)
+    if m.recipe.autocast is not None:
+        offset = None if offset is None else m.lowered(offset)
+        weight = m.lowered(weight)
+        x = cast(x, m.recipe.autocast)
+    return m.asked(patches(x, weight, offset, (m.batch * count, c.hidden_size)))
+
+
+def text_model(config: Config, default: str, absent: Mapping[str, Any]) -> tuple[Family, Dims]:
+    """The family and the sizes of `text_config`; `absent` is what the class takes where there is none."""
+    from calc.model import families  # when asked: the families hold this one too
+
+    inner = part(config, "text_config", absent)
+    model_type = inner.text("model_type", default=default)
+    known = families()
+    if model_type not in known:
+        raise ConfigError("text_config.model_type", f"is a text model that is not modelled: {model_type[:40]!r}")
+    return known[model_type], known[model_type].dims(inner)
+
+
+def part(config: Config, name: str, absent: Mapping[str, Any]) -> Config:
+    """A nested config, or what the class takes where there is none."""
+    if config.given(name) is not None:
+        return config.part(name)
+    inner = Config(absent, name)
+    inner.notes = config.notes
+    return inner
+
+
+def shared(text: Dims, kinds: tuple[str, ...], tie_word_embeddings: bool) -> dict[str, Any]:
+    """The fields that a `Seeing` has from its text model, and the kinds of the layers of both."""
+    own = {field.name: getattr(text, field.name) for field in fields(Dims)}
+    text = replace(text, tie_word_embeddings=tie_word_embeddings)
+    return {**own, "text": text, "tie_word_embeddings": tie_word_embeddings, "kinds": (*kinds, *text.kinds)}

@@ -1,0 +1,89 @@
+"""Fake tensors that know their numbers: grids of patches, placeholder tokens, masks made of them.
+
+A model that sees images reads sizes out of tensors (how many patches an image has, where its tokens stand). A fake tensor has no
+numbers, so small ones that were given some carry a real copy on the CPU, and every operation whose operands are all known is done on
+the copies too. Nothing of that is counted: it stands for what the GPU would know.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from live_bytes import LiveBytes
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils.weak import WeakTensorKeyDictionary
+
+aten = torch.ops.aten
+LARGEST = 1 << 22
+"""Elements of the largest tensor whose numbers are followed."""
+SHAPED_BY_NUMBERS = {
+    aten.nonzero.default,
+    aten.masked_select.default,
+    aten.unique_consecutive.default,
+    aten.repeat_interleave.Tensor,
+    aten.index.Tensor,
+}
+MAKING = {
+    aten.arange.default,
+    aten.arange.start,
+    aten.arange.start_step,
+    aten.zeros.default,
+    aten.ones.default,
+    aten.full.default,
+    aten.scalar_tensor.default,
+}
+
+
+class KnownNumbers(LiveBytes):
+    """Counts as LiveBytes does, and follows the numbers of small tensors."""
+
+    def __init__(self, device: str):
+        super().__init__(device)
+        self.numbers = WeakTensorKeyDictionary()
+
+    def know(self, tensor: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+        """Say what numbers a fake tensor has."""
+        self.numbers[tensor] = numbers
+        return tensor
+
+    def _copies(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The result on the real copies; None where an operand is not known."""
+        flat, _ = tree_flatten((args, kwargs))
+        tensors = [t for t in flat if isinstance(t, torch.Tensor)]
+        if not tensors and func not in MAKING:
+            return None
+        if any(t not in self.numbers and isinstance(t, torch._subclasses.FakeTensor) for t in tensors):
+            return None
+        real = lambda t: self.numbers.get(t, t) if isinstance(t, torch.Tensor) else t  # noqa: E731
+        args, kwargs = tree_map(real, args), tree_map(real, kwargs)
+        if kwargs.get("device") is not None:
+            kwargs = kwargs | {"device": torch.device("cpu")}
+        with _disable_current_modes(), torch.no_grad():
+            return func(*args, **kwargs)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is aten._local_scalar_dense.default and args[0] in self.numbers:
+            with _disable_current_modes():
+                return self.numbers[args[0]].item()
+        copies = self._copies(func, args, kwargs)
+        if copies is None:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        if func in SHAPED_BY_NUMBERS:
+            device = args[0].device
+            out = tree_map(
+                lambda t: torch.empty(t.shape, dtype=t.dtype, device=device) if isinstance(t, torch.Tensor) else t,
+                copies,
+            )
+            for tensor in tree_flatten(out)[0]:
+                if isinstance(tensor, torch.Tensor):
+                    self.count(tensor, str(func).removesuffix(".default"))
+        else:
+            out = super().__torch_dispatch__(func, types, args, kwargs)
+        fake, real = tree_flatten(out)[0], tree_flatten(copies)[0]
+        for tensor, copy in zip(fake, real, strict=False):
+            if isinstance(tensor, torch.Tensor) and isinstance(copy, torch.Tensor) and copy.numel() <= LARGEST:
+                self.numbers[tensor] = copy
+        return out

@@ -1,0 +1,127 @@
+"""The models with eyes that are measured, and the plans: tiny ones whose dimensions all differ, four tower layers and two text layers."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from models import Model
+
+TEXT = {
+    "vocab_size": 1096,
+    "hidden_size": 240,
+    "intermediate_size": 616,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+}
+TOWER = {"hidden_size": 96, "intermediate_size": 200, "num_hidden_layers": 4, "num_attention_heads": 4}
+
+
+def seeing(name: str, config: str, text: dict[str, Any], vision: dict[str, Any], **more: Any) -> Model:
+    """A tiny model with a vision tower."""
+    given = {"text_config": TEXT | text, "vision_config": vision, "image_token_id": 3} | more
+    return Model(f"{name}@2", config, given, kind="vision")
+
+
+MODELS = {
+    model.name: model
+    for model in (
+        seeing(
+            "llava",
+            "LlavaConfig",
+            {"model_type": "llama"},
+            TOWER | {"model_type": "clip_vision_model", "image_size": 56, "patch_size": 14},
+        ),
+        seeing(
+            "gemma3-vision",
+            "Gemma3Config",
+            {"head_dim": 40, "sliding_window": 1024},
+            TOWER | {"image_size": 112, "patch_size": 14},
+            mm_tokens_per_image=16,
+        ),
+        seeing(
+            "mistral3",
+            "Mistral3Config",
+            {"model_type": "mistral", "head_dim": 40, "sliding_window": None},
+            TOWER | {"model_type": "pixtral", "image_size": 224, "patch_size": 14, "head_dim": 24},
+        ),
+        seeing(
+            "qwen2_5_vl",
+            "Qwen2_5_VLConfig",
+            {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 8, 8]}},
+            {
+                "depth": 4,
+                "hidden_size": 96,
+                "intermediate_size": 200,
+                "num_heads": 4,
+                "out_hidden_size": 240,
+                "patch_size": 14,
+                "window_size": 56,
+                "fullatt_block_indexes": [1, 3],
+            },
+            video_token_id=4,
+            vision_start_token_id=5,
+            vision_end_token_id=6,
+        ),
+    )
+}
+
+SIZES = {"gemma3-vision": (112, 112)}
+"""Pixels of the images, height and width; the others see what they are given."""
+ALL_LINEAR = {"method": "lora", "lora": {"rank": 24, "target_modules": "all-linear"}}
+
+
+def case(
+    model: str, *, length: int = 56, batch: int = 2, count: int = 1, frozen: str = "", **plan: Any
+) -> dict[str, Any]:
+    """A plan with images: how many a sequence has, and the initials of the parts that are frozen (t, v, p)."""
+    height, width = SIZES.get(model.removesuffix("@2"), (56, 56))
+    images = {"per_sequence": count, "height": height, "width": width}
+    images |= {f"train_{part}": False for part in ("text", "vision", "projector") if part[0] in frozen}
+    return {
+        "model": model,
+        "plan": {
+            "method": "full",
+            "precision": "bf16",
+            "optimizer": "adamw_torch_fused",
+            "micro_batch_size": batch,
+            "seq_len": length,
+            "gradient_checkpointing": "none",
+            "attention": "sdpa",
+            "images": images,
+        }
+        | plan,
+    }
+
+
+def cases(model: str) -> list[dict[str, Any]]:
+    """The config of a model, and what is measured of it."""
+    return [
+        {"model": model},
+        case(model, count=0),
+        case(model, batch=1),
+        case(model, count=2, length=120),
+        case(model, padded=True),
+        case(model, precision="fp32"),
+        *(
+            case(model, frozen=frozen, precision=precision, gradient_checkpointing=checkpointing)
+            for checkpointing in ("none", "full")
+            for precision in ("bf16", "bf16-mixed")
+            for frozen in ("", "v", "tv", "vp")
+        ),
+        *(
+            case(model, frozen=frozen, attention="eager", precision=precision)
+            for precision in ("bf16", "bf16-mixed")
+            for frozen in ("", "v")
+        ),
+        *(
+            case(model, frozen=frozen, precision=precision, gradient_checkpointing=checkpointing, **ALL_LINEAR)
+            for checkpointing in ("none", "full")
+            for precision in ("bf16", "bf16-autocast")
+            for frozen in ("", "vp")
+        ),
+    ]
+
+
+CASES = tuple(itertools.chain.from_iterable(cases(model) for model in MODELS))
