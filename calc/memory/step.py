@@ -183,7 +183,6 @@ def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
         loss, logits = architecture.family.loss(m, x)
     del x
     returned(m, logits)
-    m.returned.clear()
     return loss
 
 

@@ -146,14 +146,18 @@ def self_attention(m: Modules, x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def loss(m: Modules, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Hidden states to the loss of the task and the logits: cross-entropy in the dtype of the logits, under autocast its second half in fp32."""
+    """Hidden states to the loss of the task and the logits."""
     active.ledger.kind = LOGITS
     logits = LOGITS_OF[m.c.task](m, x)
-    labels = Tensor(
-        (logits.shape[0],), "i64", Standing((logits.shape[0],), "i64", "labels")
-    )  # an input of the step, like the token ids
+    return cross_entropy_of(m, logits), logits
+
+
+def cross_entropy_of(m: Modules, logits: Tensor) -> Tensor:
+    """CrossEntropyLoss in the dtype of the logits, under autocast its second half in fp32."""
+    rows = (logits.shape[0],)
+    labels = Tensor(rows, "i64", Standing(rows, "i64", "labels"))  # an input of the step, like the token ids
     shares = log_softmax(logits)
-    return nll_loss(shares if m.recipe.autocast is None else cast(shares, "fp32"), labels), logits
+    return nll_loss(shares if m.recipe.autocast is None else cast(shares, "fp32"), labels)
 
 
 def masked_lm_logits(m: Modules, x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from models import MODELS, REAL, SMALL, TINY
+from models import MODELS, MORE, REAL, SMALL, TINY
 
 Case = dict[str, Any]
 
@@ -179,6 +179,34 @@ TRUTHS = (
         "parameters",
         tuple({"model": model.name} for model in (*TINY, *REAL, SMALL)),
         sample=12,
+    ),
+    Truth(
+        "parameters_more",
+        "The same of the models whose steps are recorded apart",
+        "parameters",
+        tuple({"model": model.name} for model in MORE),
+        sample=4,
+    ),
+    *(
+        Truth(
+            f"steps_{kind}",
+            f"Whole steps of {about}, tiny models",
+            "train_step",
+            rows(
+                Grid(names, batches=((2, 56), (3, 64)), precision=("bf16", "bf16-mixed"), attention=("sdpa", "eager")),
+                Grid(names, precision=("fp32", "bf16-autocast")),
+                Grid(names, attention=("sdpa", "eager"), more=({"padded": True},)),
+                Grid(
+                    names,
+                    precision=("bf16", "bf16-autocast"),
+                    more=lora(24, targets=(targets, "all-linear"), dropout=0.05),
+                ),
+            ),
+            sample=4,
+        )
+        for kind, about, names, targets in (
+            ("seq2seq", "encoders with a decoder", named(MORE, "seq2seq"), ["q", "v", "q_proj", "v_proj"]),
+        )
     ),
     Truth(
         "saved",

@@ -429,22 +429,21 @@ REAL = tuple(
     for model in pair
 )
 
-SEQ2SEQ = "AutoModelForSeq2SeqLM"
 T5 = {"vocab_size": V, "d_model": 240, "d_kv": 32, "d_ff": 616, "num_heads": 6, "decoder_start_token_id": 0}
 
 
-def more(name: str, config: str, auto: str, attention: tuple[str, ...] = BOTH, **given: Any) -> Model:
-    """A tiny model with a grid of its own."""
-    return Model(name, config, given, attention, "more", auto=auto)
+def seq2seq(name: str, config: str, attention: tuple[str, ...] = BOTH, **given: Any) -> Model:
+    """A tiny encoder with a decoder."""
+    return Model(name, config, given, attention, "seq2seq", auto="AutoModelForSeq2SeqLM")
 
 
 MORE = (
-    more("t5@3+4", "T5Config", SEQ2SEQ, **T5, num_layers=3, num_decoder_layers=4),
-    more("t5-v1.1@2", "T5Config", SEQ2SEQ, **T5, num_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
-    more("mt5@2", "MT5Config", SEQ2SEQ, **T5, num_layers=2, dropout_rate=0.0),
-    more("umt5@3", "UMT5Config", SEQ2SEQ, **T5, num_layers=3),
+    seq2seq("t5@3+4", "T5Config", **T5, num_layers=3, num_decoder_layers=4),
+    seq2seq("t5-v1.1@2", "T5Config", **T5, num_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    seq2seq("mt5@2", "MT5Config", **T5, num_layers=2, dropout_rate=0.0),
+    seq2seq("umt5@3", "UMT5Config", **T5, num_layers=3),
 )
-"""Families whose grids are recorded apart."""
+"""Families whose steps are recorded apart."""
 
 SMALL = Model("llama-small@2", "LlamaConfig", shape(1000, 192, 520, 2, 4, 2, **UNTIED), kind="small")
 """For optimizers: matrices above and below 4,096 elements, and sizes that 256 does and does not divide."""

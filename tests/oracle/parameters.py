@@ -56,11 +56,16 @@ def config_of(case: dict[str, Any]) -> transformers.PretrainedConfig:
     return getattr(transformers, row.config)(**row.given)
 
 
+def automatic(case: dict[str, Any]) -> str:
+    """The class of transformers that picks the model's class."""
+    return MODELS[case["model"]].auto if "model" in case else "AutoModelForCausalLM"
+
+
 def measure(case: dict[str, Any]) -> dict[str, Any]:
     """The config; totals; and each parameter's name and shape, blocks alike folded into one ("layers.0-31.")."""
     config = config_of(case)
     with torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(config)
+        model = getattr(transformers, automatic(case)).from_config(config)
     model.tie_weights()
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
     own = {id(p) for p in embedding.parameters()}

@@ -1,0 +1,32 @@
+"""What models with an encoder and a decoder have in common: two stacks of layers, and a target that is its labels moved by one.
+
+Source and target are taken to be `seq_len` tokens each, which is what a step holds at most when both are cut or padded to that length.
+"""
+
+from __future__ import annotations
+
+from calc.autograd.tensor import Tensor, empty
+from calc.model.modules import Modules
+
+
+def stack_kinds(encoder: int, decoder: int) -> tuple[str, ...]:
+    """The kind of each layer, encoder first.
+
+    What a stack shares is made by its first layer, last let go of by its second, and in the backward pass the last layer makes its gradient.
+    """
+    kinds: list[str] = []
+    for name, layers in (("encoder", encoder), ("decoder", decoder)):
+        ends = ["first", "second", "last"] if layers > 2 else ["first", "last"][:layers]
+        named = [f"{name} {end}" for end in ends]
+        kinds += [*named[:-1], *[name] * (layers - len(named)), named[-1]]
+    return tuple(kinds)
+
+
+def shifted_right(m: Modules) -> Tensor:
+    """The decoder's token ids: the labels moved one place on, with a start token in front."""
+    moved = empty((m.rows,), "i64", "new_zeros")
+    kept = empty((m.batch * (m.length - 1),), "i64", "clone")
+    del kept
+    ignored = empty((m.rows,), "bool", "eq")
+    del ignored
+    return moved

@@ -1,0 +1,95 @@
+"""Encoder-decoders, encoders and further decoders against recorded steps of the real classes (tests/golden/oracle)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from recordings import GOLDEN, saved
+
+from calc.autograd.storage import SIZE
+from calc.catalog.gpus import GPUS
+from calc.memory.recipes import recipe
+from calc.memory.step import run
+from calc.model import Architecture, architecture
+from calc.scenario import Scenario
+
+FILES = ("steps_seq2seq",)
+
+
+def golden(name: str) -> list[dict[str, Any]]:
+    """The rows of a recording."""
+    return json.loads((GOLDEN / "oracle" / f"{name}.json").read_text())["rows"]
+
+
+@cache
+def models() -> dict[str, dict[str, Any]]:
+    """Config and parameters of each model, by its name."""
+    return {row["case"]["model"]: row["measured"] for row in golden("parameters_more")}
+
+
+@cache
+def built(name: str) -> Architecture:
+    """The architecture of a recorded model, with the head of its class."""
+    known = models()[name]
+    return architecture({**known["config"], "architectures": [known["class"]]})
+
+
+def differences(row: dict[str, Any]) -> Iterator[tuple[str, str, int, int]]:
+    """Where our step differs from a recorded one: the case, what, ours and theirs.
+
+    Theirs counts what blocks are given as saved when they are checkpointed, and labels of their own; ours does neither.
+    """
+    case, theirs = row["case"], row["measured"]
+    plan = Scenario.model_validate({"model": case["model"], "plan": case["plan"]}).plan
+    model, how = built(case["model"]), recipe(plan, GPUS["a100-sxm-80gb"])
+    step = run(model, how)
+    standing, peaks = theirs["standing_bytes"], theirs["peaks"]
+    expected = {
+        "parameters": theirs["parameters"],
+        "trainable": theirs["trainable"],
+        "buffers": theirs["buffer_bytes"],
+        "alive after the forward pass": theirs["live_after_forward"],
+        "peak of the forward pass": max(peaks["forward"], peaks["loss forward"]) - standing,
+        "peak of the backward pass": max(
+            peaks[phase] for phase in ("loss backward", "backward", "end of backward") if phase in peaks
+        )
+        - standing,
+        "alive after the backward pass": theirs["live_after_backward"],
+    }
+    ours = {
+        "parameters": sum(p.numel * p.count for p in step.parameters),
+        "trainable": sum(p.numel * p.count for p in step.parameters if p.trainable),
+        "buffers": model.family.buffers(model.dims, SIZE[how.dtype]),
+        "alive after the forward pass": step.live.total,
+        "peak of the forward pass": step.forward.total,
+        "peak of the backward pass": max(step.loss.total, step.backward.total, step.end.total),
+        "alive after the backward pass": step.after.total,
+    }
+    if plan.method == "full" and plan.gradient_checkpointing == "none":
+        labels = 8 * plan.micro_batch_size if "SequenceClassification" in models()[case["model"]]["class"] else 0
+        expected["saved"], ours["saved"] = theirs["saved"]["bytes"], saved(step) + labels
+    for name, found in ours.items():
+        if found != expected[name]:
+            yield f"{case['model']} {case['plan']}", name, found, expected[name]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_recorded_step_of_these_families_is_met_to_the_byte(name: str) -> None:
+    """Both attentions, four precisions, checkpointing, padding, adapters: parameters, what is saved and alive, and both peaks."""
+    assert [] == [difference for row in golden(name) for difference in differences(row)]
+
+
+def test_parameters_have_the_names_and_shapes_of_the_classes() -> None:
+    """Each tensor of each recorded model, blocks alike folded, tied ones once."""
+    off = {}
+    for name, known in models().items():
+        step = run(built(name), recipe(Scenario.model_validate({"model": name}).plan, GPUS["a100-sxm-80gb"]))
+        theirs = {(pattern, tuple(shape)) for pattern, shape, _ in known["shapes"]}
+        ours = {(p.name, p.shape) for p in step.parameters}
+        if missing := theirs ^ ours:
+            off[name] = sorted(missing)
+    assert {} == off
