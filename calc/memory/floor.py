@@ -15,12 +15,15 @@ from typing import Literal
 from calc.catalog.gpus import GPUS
 from calc.memory.breakdown import Host, Instant, Line, ParameterCount, Problem
 from calc.memory.estimate import standing, total
-from calc.memory.problems import problems, refuse_targets
+from calc.memory.problems import problems, refuse_parameter_adapters, refuse_targets
 from calc.memory.recipes import recipe
+from calc.memory.stored_weights import as_stored, stored_line, stored_problems
 from calc.memory.weights import size
 from calc.model.adapters import layer_of, targeted
 from calc.model.counting import Counted
+from calc.model.parameter_adapters import converted, factor_shapes
 from calc.model.parameters import Parameter
+from calc.model.quantized_checkpoint import QuantizedCheckpoint
 from calc.model.recipe import Adapters, Recipe
 from calc.scenario import Scenario
 from calc.units import Bytes
@@ -49,15 +52,25 @@ class Floor:
         return self.peak.lines
 
 
-def floor(scenario: Scenario, model: Counted) -> Floor:
-    """What the plan holds at least of that model. Raises `Refused` for a plan that cannot run."""
+def floor(scenario: Scenario, model: Counted, checkpoint: QuantizedCheckpoint | None = None) -> Floor:
+    """What the plan holds at least of that model, of which a checkpoint may store the weights quantised.
+
+    Raises `Refused` for a plan that cannot run.
+    """
     gpu = GPUS[scenario.hardware.gpu]
-    notes = problems(scenario, None, gpu)
-    refuse_targets(scenario.plan, model.name, model.parameters)
+    notes = (*problems(scenario, None, gpu), *stored_problems(scenario.plan, checkpoint, gpu))
+    refuse_parameter_adapters(scenario.plan, model.model_type)
+    refuse_targets(scenario.plan, model.model_type, model.name, model.parameters)
     parameters = tuple(placed(model, recipe(scenario.plan, gpu)))
+    kept = as_stored(scenario.plan, checkpoint, gpu)
+    packed: tuple[Line, ...] = ()
+    if kept is not None and kept.base is None:
+        held, rest = kept.split(parameters)
+        packed, parameters = (stored_line(held, kept),), tuple(rest)
     stands = standing(scenario, None, parameters)
-    load = Instant("load", stands.load, stands.loaded)
-    step = Instant("optimizer step", total(stands.stepped), stands.stepped, "step")
+    loaded, stepped = (*packed, *stands.loaded), (*packed, *stands.stepped)
+    load = Instant("load", total(loaded), loaded)
+    step = Instant("optimizer step", total(stepped), stepped, "step")
     highest = max(load, step, key=lambda instant: int(instant.allocated))
     headroom = gpu.capacity - highest.allocated
     return Floor(
@@ -66,7 +79,7 @@ def floor(scenario: Scenario, model: Counted) -> Floor:
         ),
         instants=(load, step),
         peak=highest,
-        host=Host(stands.on_host, size(parameters)),
+        host=Host(stands.on_host, Bytes(int(size(parameters)) + sum(int(line.bytes) for line in packed))),
         capacity=gpu.capacity,
         verdict="impossible" if any(n.blocking for n in notes) else "does_not_fit" if headroom < 0 else "unknown",
         headroom=headroom,
@@ -77,24 +90,41 @@ def floor(scenario: Scenario, model: Counted) -> Floor:
 def placed(model: Counted, how: Recipe) -> Iterator[Parameter]:
     """The parameters as a plan stores them, with the adapters beside them."""
     adapters = how.adapters
+    elsewhere, bare = (
+        (frozenset[str](), frozenset[str]())
+        if adapters is None
+        else converted(model.model_type, adapters.targets, how.grouped_experts)
+    )
+    if (
+        adapters is not None and "lm_head" in adapters.saved_modules and not model.head
+    ):  # tied, so that a copy of the table is trained
+        table = next((p for p in model.parameters if p.role == "embedding"), None)
+        if table is not None:
+            yield replace(table, name="lm_head.weight (copy)", dtype=how.dtype, role="head", trainable=True)
     for given in model.parameters:
         wide = given.dtype == "fp32" or (
             how.dtype == "fp16" and any(re.search(w, given.name) for w in model.wide_in_fp16)
         )
         p = replace(given, dtype="fp32" if wide else how.dtype, trainable=given.trainable and adapters is None)
-        if adapters is None or not given.trainable:  # what no step runs stays as it is
-            yield p
+        if adapters is None or not given.trainable:  # what no step runs gets no adapter
+            yield p if how.quantized is None or layer_of(p) is None else replace(p, dtype=how.quantized.dtype)
             continue
         if any(f".{module}." in f".{p.name}." for module in adapters.saved_modules):
             yield replace(p, name=f"{p.name} (original)")
             yield replace(p, trainable=True)
             continue
         layer = layer_of(p)
+        name = p.name.removesuffix(".weight")
+        if p.role in ("expert", "router") and name.rpartition(".")[2] in bare:
+            yield p
+            for matrix, shape in zip(("lora_A", "lora_B"), factor_shapes(name, p.shape, adapters.rank), strict=True):
+                yield Parameter(f"{name}.{matrix}.weight", shape, adapters.dtype, "adapter", p.count)
+            continue
         if layer is None:
             yield p
             continue
         yield p if how.quantized is None else replace(p, dtype=how.quantized.dtype)
-        if targeted(layer, adapters.targets):
+        if targeted(layer, adapters.targets) and layer.rpartition(".")[2] not in elsewhere:
             yield from _beside(p, adapters)
 
 

@@ -13,21 +13,18 @@ from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
 from calc.memory.recipes import PRECISIONS, flash_runs, recipe
+from calc.memory.refused import Refused
+from calc.memory.stored_weights import as_stored, stored_problems
 from calc.model.adapters import layer_of, targeted
 from calc.model.attention import FLASH_HEAD_DIM
 from calc.model.counting import of_architecture
 from calc.model.experts import MixtureDims
 from calc.model.family import Architecture
+from calc.model.parameter_adapters import FUSED, OLD_NAMES, converted
 from calc.model.parameters import Parameter
 from calc.scenario import FullFineTuning, Plan, QLora, Scenario
 
-
-class Refused(ValueError):
-    """A question that has no answer: it cannot run at all, or it is not modelled yet."""
-
-    def __init__(self, code: str, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.code, self.message, self.field = code, message, field
+__all__ = ["Refused", "problems", "refuse_targets"]
 
 
 def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[Problem, ...]:
@@ -36,11 +33,19 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
     Without a model those of the plan alone: for an architecture of which only the parameters are known.
     """
     _refuse(scenario, gpu)
-    if model is not None:
-        _refuse_on(scenario.plan, model)
     plan = scenario.plan
-    precision = PRECISIONS[plan.precision]
     found: list[Problem] = []
+    if model is not None:
+        _refuse_on(plan, model)
+        found += stored_problems(plan, model.checkpoint, gpu)
+        kept = as_stored(plan, model.checkpoint, gpu)
+        if kept is not None and kept.base is None:
+            raise Refused(
+                "activations_not_modelled",
+                f"adapters can be trained on {kept.method.label} weights, but the activations of such layers are not modelled yet",
+                "model",
+            )
+    precision = PRECISIONS[plan.precision]
     halves = {precision.weights, precision.autocast}
     if "bf16" in halves and gpu.bf16 is False:
         found.append(
@@ -176,8 +181,9 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
             "plan.attention",
         )
     _refuse_kernels(plan, model)
+    refuse_parameter_adapters(plan, model.model_type)
     if not isinstance(plan, FullFineTuning) and plan.lora.target_modules != "all-linear":
-        refuse_targets(plan, model.name, _parameters(model))
+        refuse_targets(plan, model.model_type, model.name, _parameters(model))
 
 
 @lru_cache(maxsize=64)
@@ -185,12 +191,39 @@ def _parameters(model: Architecture) -> tuple[Parameter, ...]:
     return of_architecture(model).parameters
 
 
-def refuse_targets(plan: Plan, name: str, parameters: Iterable[Parameter]) -> None:
-    """Adapters need a layer to stand beside, as PEFT insists."""
+def refuse_parameter_adapters(plan: Plan, model_type: str) -> None:
+    """What PEFT cannot do with an adapter of a bare parameter, as it makes them for experts."""
     if isinstance(plan, FullFineTuning):
         return
+    targets = plan.lora.target_modules
+    _, parameters = converted(model_type, targets, FRAMEWORKS[plan.framework].grouped_experts)
+    pair = OLD_NAMES.get(model_type, ())[:FUSED]
+    named = [] if isinstance(targets, str) else [name for name in pair if any(t.endswith(name) for t in targets)]
+    if FRAMEWORKS[plan.framework].grouped_experts and len(named) == 1:
+        raise Refused(
+            "half_of_a_pair",
+            f"{' and '.join(pair)} are one parameter here, so PEFT adapts both or neither: name the other beside {named[0]}, or leave it out.",
+            "plan.lora.target_modules",
+        )
+    if parameters and (plan.lora.dropout or plan.lora.use_dora):
+        what = ("LoRA dropout", "plan.lora.dropout") if plan.lora.dropout else ("DoRA", "plan.lora.use_dora")
+        raise Refused(
+            "parameter_adapters",
+            f"PEFT adapts the experts themselves here, for which it has no {what[0]}: do without it, or adapt the attention's layers only.",
+            what[1],
+        )
+
+
+def refuse_targets(plan: Plan, model_type: str, name: str, parameters: Iterable[Parameter]) -> None:
+    """Adapters need a layer or a parameter to stand beside, as PEFT insists."""
+    if isinstance(plan, FullFineTuning):
+        return
+    targets = plan.lora.target_modules
+    elsewhere, chosen = converted(model_type, targets, FRAMEWORKS[plan.framework].grouped_experts)
     layers = [layer for p in parameters if (layer := layer_of(p)) is not None]
-    if not any(targeted(layer, plan.lora.target_modules) for layer in layers):
+    if not chosen and not any(
+        targeted(layer, targets) and layer.rpartition(".")[2] not in elsewhere for layer in layers
+    ):
         known = ", ".join(dict.fromkeys(layer.rpartition(".")[2] for layer in layers))
         raise Refused(
             "no_such_layer",

@@ -11,6 +11,7 @@ from typing import Any
 from calc.model.config import Config, ConfigError
 from calc.model.family import Architecture, Family, NotModelled, UnknownArchitecture
 from calc.model.inventory import inventories, inventory
+from calc.model.quantized_checkpoint import quantized_checkpoint
 from calc.model.unsupported import UNSUPPORTED
 
 FAMILY_FILES = (
@@ -28,7 +29,6 @@ FAMILY_FILES = (
     "llama4",
     "llava",
     "bert",
-    "t5",
     "mistral",
     "qwen2",
     "qwen3",
@@ -100,7 +100,7 @@ def architecture(config: Mapping[str, Any]) -> Architecture:
     family = known[model_type]
     dims = family.dims(reader)
     context = reader.integer("max_position_embeddings", "n_positions", "max_sequence_length", default=None, high=10**9)
-    return Architecture(family, dims, model_type, tuple(reader.notes), context)
+    return Architecture(family, dims, model_type, tuple(reader.notes), context, quantized_checkpoint(config))
 
 
 def unknown(model_type: str) -> str:

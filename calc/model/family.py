@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from calc.autograd.tensor import Tensor
 from calc.model.config import Config
 from calc.model.modules import Modules
+from calc.model.quantized_checkpoint import QuantizedCheckpoint
 from calc.model.recipe import Recipe
 
 
@@ -93,6 +94,8 @@ class Architecture:
     notes: tuple[str, ...] = ()
     context: int | None = None
     """Positions that the model was made for (`max_position_embeddings`)."""
+    checkpoint: QuantizedCheckpoint | None = None
+    """How the repository stores its weights, if they are quantised."""
 
     @property
     def name(self) -> str:

@@ -79,7 +79,7 @@ def _quantized(model: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
     checkpoint = quantized_checkpoint(config)
     if checkpoint is None or checkpoint.format is None:
         return
-    held = [p for p in model.parameters if checkpoint.holds(p)]
+    held = checkpoint.split(model.parameters)[0]
     numbers = sum(p.numel * p.count for p in held)
     beside = stored(held, checkpoint).elements
     if beside > numbers:
@@ -163,7 +163,7 @@ def _next_token_layers(
         yield Reason("their routers' correction biases", number * experts)
     checkpoint = quantized_checkpoint(reader.values)
     if checkpoint is not None and checkpoint.format is not None:
-        held = [p for p in block if checkpoint.holds(p)]
+        held = checkpoint.split(block)[0]
         yield Reason(
             "their scales", number * (stored(held, checkpoint).elements - sum(p.numel * p.count for p in held))
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -137,25 +137,39 @@ class Method:
     """What to do instead of training the weights."""
     source: str
     """The file of transformers 5.24.0 that says so (`is_trainable`)."""
+    dequantizes: bool = False
+    """Whether loading can make 16-bit weights of them (`dequantize=True`)."""
 
 
+_START = "start from the unquantised weights"
+_ADAPTERS = f"train adapters on it, or {_START}"
 METHODS: Mapping[str, Method] = {
     row.id: row
     for row in (
-        Method("fp8", "FP8", True, "load it with FineGrainedFP8Config(dequantize=True), which makes bf16 weights", "quantizer_finegrained_fp8.py"),
-        Method("gptq", "GPTQ", True, "train adapters on it, or start from the unquantised weights", "quantizer_gptq.py"),
-        Method("awq", "AWQ", True, "train adapters on it (gptqmodel 5 or newer), or start from the unquantised weights", "quantizer_awq.py"),
-        Method("bitsandbytes", "bitsandbytes", True, "train adapters on it, or start from the unquantised weights", "quantizer_bnb_4bit.py"),
-        Method("mxfp4", "MXFP4", False, "load it with Mxfp4Config(dequantize=True), which makes bf16 weights", "quantizer_mxfp4.py"),
-        Method("modelopt", "NVFP4 (ModelOpt)", False, "start from the unquantised weights", "quantizer_nvfp4.py"),
-        Method("nvfp4", "NVFP4", False, "start from the unquantised weights", "quantizer_nvfp4.py"),
-        Method("compressed-tensors", "compressed-tensors", True, "train adapters on it, or load it with dequantize=True", "quantizer_compressed_tensors.py"),
-        Method("fbgemm_fp8", "FBGEMM FP8", False, "start from the unquantised weights", "quantizer_fbgemm_fp8.py"),
+        Method("fp8", "FP8", True, "load it with FineGrainedFP8Config(dequantize=True), which makes bf16 weights", "quantizer_finegrained_fp8.py", dequantizes=True),
+        Method("gptq", "GPTQ", True, _ADAPTERS, "quantizer_gptq.py"),
+        Method("awq", "AWQ", True, f"train adapters on it (gptqmodel 5 or newer), or {_START}", "quantizer_awq.py"),
+        Method("bitsandbytes", "bitsandbytes", True, _ADAPTERS, "quantizer_bnb_4bit.py"),
+        Method("mxfp4", "MXFP4", False, "load it with Mxfp4Config(dequantize=True), which makes bf16 weights", "quantizer_mxfp4.py", dequantizes=True),
+        Method("modelopt", "NVFP4 (ModelOpt)", False, _START, "quantizer_nvfp4.py"),
+        Method("nvfp4", "NVFP4", False, _START, "quantizer_nvfp4.py"),
+        Method("compressed-tensors", "compressed-tensors", True, "train adapters on it, or load it with CompressedTensorsConfig(dequantize=True)", "quantizer_compressed_tensors.py", dequantizes=True),
+        Method("fbgemm_fp8", "FBGEMM FP8", False, _START, "quantizer_fbgemm_fp8.py"),
         Method("aqlm", "AQLM", True, "train adapters on it (aqlm 1.0.2 or newer)", "quantizer_aqlm.py"),
-        Method("hqq", "HQQ", True, "train adapters on it, or start from the unquantised weights", "quantizer_hqq.py"),
-        Method("eetq", "EETQ", True, "train adapters on it, or start from the unquantised weights", "quantizer_eetq.py"),
+        Method("hqq", "HQQ", True, _ADAPTERS, "quantizer_hqq.py"),
+        Method("eetq", "EETQ", True, _ADAPTERS, "quantizer_eetq.py"),
+        Method("quanto", "Quanto", True, _ADAPTERS, "quantizer_quanto.py"),
+        Method("sinq", "SINQ", True, _ADAPTERS, "quantizer_sinq.py"),
+        Method("auto-round", "AutoRound", False, _START, "quantizer_auto_round.py"),
+        Method("vptq", "VPTQ", False, _START, "quantizer_vptq.py"),
+        Method("spqr", "SpQR", False, _START, "quantizer_spqr.py"),
+        Method("higgs", "HIGGS", False, _START, "quantizer_higgs.py"),
+        Method("quark", "Quark", False, _START, "quantizer_quark.py"),
+        Method("bitnet", "BitNet", False, "start from the repository's bf16 weights", "quantizer_bitnet.py"),
+        Method("torchao", "torchao", False, f"{_START} (adapters can be trained on its 8-bit formats only)", "quantizer_torchao.py"),
     )
 }  # fmt: skip
+"""Every method that is known. `bitnet` can be trained in its online form, which repositories of packed weights do not declare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +184,10 @@ class QuantizedCheckpoint:
     """Patterns of the modules that are not quantised."""
     only: tuple[str, ...] = ()
     """Patterns of the modules that are, if it is not every linear layer."""
+    spared_layers: tuple[tuple[str, frozenset[int]], ...] = ()
+    """Modules that are not quantised in single layers: `*` for the layer's number, and which layers."""
+    base: tuple[str, bool] | None = None
+    """Format and double quantisation of a base that bitsandbytes stored, as QLoRA makes it itself."""
 
     @property
     def refusal(self) -> str:
@@ -177,10 +195,30 @@ class QuantizedCheckpoint:
         return f"the weights are stored in {self.method.label}, which cannot be trained: {self.method.advice}"
 
     def holds(self, parameter: Parameter) -> bool:
-        """Whether that parameter is stored quantised."""
-        if parameter.role == "expert":
-            return len(parameter.shape) == 3 and self._meant(parameter.name)
-        return parameter.role == "linear" and len(parameter.shape) == 2 and self._meant(parameter.name)
+        """Whether that parameter is stored quantised, in some layers at least."""
+        if parameter.role == "expert" and len(parameter.shape) == 3:
+            return self._meant(parameter.name)
+        is_layer = parameter.role in ("linear", "expert") and len(parameter.shape) == 2
+        return is_layer and parameter.name.endswith(".weight") and self._meant(parameter.name)
+
+    def split(self, parameters: Iterable[Parameter]) -> tuple[list[Parameter], list[Parameter]]:
+        """What is stored quantised, and what is not."""
+        held: list[Parameter] = []
+        rest: list[Parameter] = []
+        for p in parameters:
+            spared = self._spared(p) if self.holds(p) else p.count
+            held += [replace(p, count=p.count - spared)] if spared < p.count else []
+            rest += [replace(p, count=spared)] if spared else []
+        return held, rest
+
+    def _spared(self, parameter: Parameter) -> int:
+        """In how many layers it is left alone."""
+        module = parameter.name.removesuffix(".weight")
+        layers: set[int] = set()
+        for pattern, numbers in self.spared_layers:
+            if f".{pattern}." in f".{module}.":
+                layers |= numbers
+        return min(len(layers), parameter.count)
 
     def _meant(self, name: str) -> bool:
         module = name.removesuffix(".weight")
@@ -209,17 +247,27 @@ def _read(given: Config) -> QuantizedCheckpoint:
         raise ConfigError(
             "quantization_config.quant_method", f"should be one of {', '.join(METHODS)}, not {name[:40]!r}"
         )
-    spared = tuple(
-        [
-            path
-            for field in ("modules_to_not_convert", "ignore", "exclude_modules")
-            for path in given.texts(field, default=None)
-        ]
-    )
+    spared = []
+    layers: dict[str, set[int]] = {}
+    for field in ("modules_to_not_convert", "ignore", "exclude_modules", "llm_int8_skip_modules"):
+        for path in given.texts(field, default=None):
+            if (single := _SINGLE.fullmatch(path)) is None:
+                spared.append(path)
+            else:
+                layers.setdefault(f"{single[1]}.*{single[3]}", set()).add(int(single[2]))
     format_id, layout = _layout(name, given)
+    only = ("*experts*",) if name == "mxfp4" else ()
+    numbers = tuple([(pattern, frozenset(found)) for pattern, found in layers.items()])
+    base = None
+    if name == "bitsandbytes" and not numbers and {*spared} <= {"lm_head"}:
+        base = (given.text("bnb_4bit_quant_type", default="fp4"), layout.double) if format_id == "bnb-4bit" else ("int8", False)  # fmt: skip
     return QuantizedCheckpoint(
-        METHODS[name], FORMATS.get(format_id), layout, spared or ("lm_head",), ("*experts*",) if name == "mxfp4" else ()
+        METHODS[name], FORMATS.get(format_id), layout, tuple(spared) or ("lm_head",), only, numbers, base
     )
+
+
+_SINGLE = re.compile(r"([\w.]+)\.(\d{1,4})(\.[\w.]+|)")
+"""The path of a module of one layer."""
 
 
 def _layout(name: str, given: Config) -> tuple[str, Layout]:
@@ -288,12 +336,10 @@ def stored(parameters: Iterable[Parameter], checkpoint: QuantizedCheckpoint, siz
     """
     if checkpoint.format is None:
         raise ConfigError("quantization_config", f"the sizes of {checkpoint.method.label} are not modelled")
-    elements = total = 0
-    for parameter in parameters:
-        if not checkpoint.holds(parameter):
-            elements += parameter.numel * parameter.count
-            total += parameter.numel * parameter.count * (4 if parameter.dtype == "fp32" else size)
-            continue
+    held, rest = checkpoint.split(parameters)
+    elements = sum(p.numel * p.count for p in rest)
+    total = sum(p.numel * p.count * (4 if p.dtype == "fp32" else size) for p in rest)
+    for parameter in held:
         *experts, out, inner = parameter.shape
         pieces = parameter.count * (experts[0] if experts else 1)
         if parameter.name.endswith("gate_up_proj") and experts:

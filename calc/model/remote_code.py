@@ -237,7 +237,8 @@ def mimo_body(m: Modules, ids: Tensor) -> Tensor:
     shapes += [(f"mlp.{name}_proj.weight", (i, h), "linear") for name in ("gate", "up")]
     for index in range(c.mtp_layers):
         for name, shape, role in shapes:  # no gradient ever reaches them, so they count as frozen
-            m.weight(f"model.mtp_layers.{index}.{name}", shape, role, trainable=False)
+            packed = m.recipe.quantized.dtype if m.recipe.quantized is not None and role == "linear" else None
+            m.weight(f"model.mtp_layers.{index}.{name}", shape, role, dtype=packed, trainable=False)
     return qwen2.body(m, ids)
 
 

@@ -23,6 +23,8 @@ RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 def draw() -> None:
     """All controls of the scenario."""
     models.draw()
+    if models.dequantizes() or state.kept("plan.dequantize"):
+        _switch("plan.dequantize")
     card, number = st.columns([2.7, 1], vertical_alignment="bottom", wrap=False, gap="small")
     with card:
         _choice("hardware.gpu", list(GPUS), {gpu.id: gpu.name for gpu in GPUS.values()})

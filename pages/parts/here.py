@@ -65,7 +65,7 @@ def _refused(scenario: Scenario, model: Known, refused: Refused) -> Here:
     if refused.code in ("activations_not_modelled", "unknown_architecture", "bad_config"):
         known = _about(scenario, model)
         try:
-            least = None if known is None else floor(scenario, known.model)
+            least = None if known is None else floor(scenario, known.model, known.checkpoint)
         except Refused as plan:
             return Here(scenario, model, None, plan.message, "impossible")
         if least is not None:

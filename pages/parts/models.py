@@ -15,6 +15,7 @@ from calc.hub import HubFailure, Repository
 from calc.model import ConfigError
 from calc.model import typed as with_type
 from calc.model.counting import Counted, uncountable
+from calc.model.quantized_checkpoint import quantized_checkpoint
 from calc.model.stored_tensors import of_tensors
 from calc.scenario import ConfigModel
 from calc.units import KIB, count, readable
@@ -58,6 +59,18 @@ class Unknown:
 def current() -> Known | Unknown:
     """The scenario's model."""
     return of(state.kept("model"))
+
+
+def dequantizes() -> bool:
+    """Whether the model's weights are stored quantised in a way that loading can undo."""
+    model, known = state.kept("model"), current()
+    if isinstance(known, Unknown):
+        return False
+    try:
+        stored = quantized_checkpoint(known.config if known.config is not None else MODELS[model].config)
+    except ConfigError:
+        return False
+    return stored is not None and stored.method.dequantizes
 
 
 def of(model: Any) -> Known | Unknown:

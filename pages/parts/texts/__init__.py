@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel
 
-from calc.scenario import FullFineTuning, Hardware, Lora, LoraAdapter, QLora, Quantization, Scenario, Sharding
+from calc.scenario import FullFineTuning, Hardware, Images, Lora, LoraAdapter, QLora, Quantization, Scenario, Sharding
 from pages.parts.texts import (
     advice,
     answer,
@@ -56,6 +56,7 @@ _PARTS: dict[str, type[BaseModel]] = {
     "plan.lora": LoraAdapter,
     "plan.quantization": Quantization,
     "plan.sharding": Sharding,
+    "plan.images": Images,
     "hardware": Hardware,
 }
 _METHODS = {"full": FullFineTuning, "lora": Lora, "qlora": QLora}
