@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from calc import link
+from calc import Scenario, estimate, link
 from calc.catalog.models import MODELS
 from calc.memory.floor import floor
 from calc.model.counting import counted
@@ -88,3 +89,80 @@ def test_the_reason_of_another_stored_total_is_said() -> None:
     app = opened({"model": "Qwen/Qwen3-0.6B"})
 
     assert "stored a second time" in said(app).replace("\\", "")
+
+
+# ------------------------------------------------------------------------------------------------ one's own model
+
+SIZES = {
+    "num_hidden_layers": 3, "hidden_size": 96, "intermediate_size": 320, "num_attention_heads": 6, "num_key_value_heads": 2,
+    "vocab_size": 700,
+}  # fmt: skip
+
+
+def filled(app: AppTest, sizes: dict[str, int], *, tied: bool = False) -> AppTest:
+    """The form filled in and sent."""
+    for name, size in sizes.items():
+        app.get_by_key(f"custom_{name}").set_value(size)
+    app.get_by_key("custom_tied").set_value(tied)
+    next(button for button in app.button if button.label == texts.text("custom.use", "en")).click().run()
+    assert not app.exception
+    return app
+
+
+def test_a_model_that_exists_nowhere_is_answered_and_linked() -> None:
+    """The figures are those of its config.json; the link opens the same model, sizes in their boxes."""
+    app = filled(opened({"model": "google/gemma-2b", "method": "lora", "seq": "64"}), SIZES, tied=True)
+
+    config = {"model_type": "llama", **SIZES, "tie_word_embeddings": True}
+    plan = {"method": "lora", "seq_len": 64}
+    asked = Scenario.model_validate({"model": {"config": config, "id": "custom-llama"}, "plan": plan})
+    expected = str(estimate(asked).peak.allocated)
+    assert expected in [metric.value for metric in app.metric]
+    again = opened(dict(app.query_params))
+    assert expected in [metric.value for metric in again.metric]
+    assert SIZES == {name: again.get_by_key(f"custom_{name}").value for name in SIZES}
+    assert again.get_by_key("custom_tied").value is True
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [({"num_key_value_heads": 4}, "should divide num_attention_heads"), ({"hidden_size": 97}, "should be a multiple of num_attention_heads")],
+)  # fmt: skip
+def test_sizes_that_cannot_be_are_said_and_stay(wrong: dict[str, int], sentence: str) -> None:
+    """One sentence; the model before is still shown, and every box keeps what was typed."""
+    app = filled(opened({"model": "google/gemma-2b"}), SIZES | wrong)
+
+    assert sentence in said(app).replace("\\", "")
+    assert "google/gemma-2b" == app.query_params["model"]
+    assert SIZES | wrong == {name: app.get_by_key(f"custom_{name}").value for name in SIZES}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"model_type": "llama", "hidden_size": -4}', "hidden_size should lie between"),
+        ('{"model_type": "emu3"}', "missing is a table of its parameters"),
+        ('{"hidden_size": 4}', "model_type is missing"),
+        ("[1, 2]", texts.text("config.not-object", "en")),
+        ('{"model_type": ', "This is not JSON (line 1)"),
+    ],
+)
+def test_a_pasted_config_that_is_no_model_is_said_and_stays(text: str, sentence: str) -> None:
+    """Before it is used."""
+    app = opened({"model": "google/gemma-2b"})
+    app.get_by_key("config_text").set_value(text).run()
+
+    assert sentence in said(app).replace("\\", "")
+    assert text == app.get_by_key("config_text").value
+
+
+def test_a_pasted_config_is_answered() -> None:
+    """One click, and the link carries it."""
+    config = {"model_type": "qwen2", "num_hidden_layers": 2}
+    app = opened({"model": "google/gemma-2b", "seq": "64"})
+    app.get_by_key("config_text").set_value(json.dumps(config)).run()
+    app.get_by_key("config_use").click().run()
+
+    asked = Scenario.model_validate({"model": {"config": config}, "plan": {"seq_len": 64}})
+    assert str(estimate(asked).peak.allocated) in [metric.value for metric in app.metric]
+    assert "config" in app.query_params

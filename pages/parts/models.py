@@ -14,12 +14,12 @@ from calc.examples import EXAMPLES
 from calc.hub import HubFailure, Repository
 from calc.model import ConfigError
 from calc.model import typed as with_type
-from calc.model.counting import Counted, uncountable
+from calc.model.counting import Counted, counted, uncountable
 from calc.model.quantized_checkpoint import quantized_checkpoint
 from calc.model.stored_tensors import of_tensors
 from calc.scenario import ConfigModel
 from calc.units import KIB, count, readable
-from pages.parts import state, texts
+from pages.parts import custom, state, texts
 from pages.parts.state import plain, t
 
 # Longest config.json that may be given: the largest known has 3 MB, most of it tables that no byte depends on.
@@ -232,7 +232,10 @@ def _others() -> None:
         if config is None:
             st.warning(problem)
         else:
+            if problem := odd(config, name):
+                st.warning(plain(problem))
             st.button(t("model.use"), key="config_use", on_click=_use, args=(config, name))
+    custom.form()
     st.text_input(
         t("model.token"),
         key=TOKEN,
@@ -254,6 +257,15 @@ def _retry_last() -> None:
 def _use(config: dict[str, Any], name: str) -> None:
     state.put("model", ConfigModel(config=config, id=str(config.get("_name_or_path") or name)[:200]))
     st.session_state.pop(_FAILED, None)
+
+
+def odd(config: dict[str, Any], name: str) -> str:
+    """Why a config.json does not tell a model's parameters, in one sentence; empty where it does."""
+    try:
+        counted(with_type(config, name))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def read_config(given: str) -> tuple[dict[str, Any] | None, str]:

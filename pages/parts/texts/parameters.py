@@ -43,6 +43,21 @@ TEXTS = {
     "parameters.no-adapters": Text(
         "Not even adapters can be trained on them.", "어댑터도 그대로는 학습할 수 없습니다."
     ),
+    "custom": Text("Or give its sizes", "또는 크기를 직접 입력"),
+    "custom.help": Text(
+        "For a model that exists nowhere yet, built like Llama: RMS norms, rotary positions, a gated feed-forward, no biases.",
+        "아직 없는 모델을 위한 것입니다. Llama와 같은 구조: RMS 정규화, 회전 위치, 게이트 피드포워드, 바이어스 없음.",
+    ),
+    "custom.num_hidden_layers": Text("Layers", "층"),
+    "custom.hidden_size": Text("Hidden width", "은닉 너비"),
+    "custom.intermediate_size": Text("Feed-forward width", "피드포워드 너비"),
+    "custom.num_attention_heads": Text("Heads", "헤드"),
+    "custom.num_key_value_heads": Text("Key and value heads", "키·값 헤드"),
+    "custom.head_dim": Text("Head width", "헤드 너비"),
+    "custom.vocab_size": Text("Vocabulary", "어휘 크기"),
+    "custom.derived": Text("width / heads", "너비 / 헤드"),
+    "custom.tied": Text("Head tied to the embeddings", "헤드를 임베딩과 묶기"),
+    "custom.use": Text("Use this model", "이 모델 사용"),
     "floor.known": Text("Known so far", "알려진 부분"),
     "floor.known.help": Text(
         "Weights, adapters, gradients, optimizer states and the batch, which are exact. What the run takes beyond them is not known.",
