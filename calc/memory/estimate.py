@@ -42,6 +42,7 @@ from calc.memory.weights import (
     weight_lines,
 )
 from calc.model import ConfigError, NotModelled, UnknownArchitecture, architecture, typed
+from calc.model.counting import counted
 from calc.model.family import Architecture
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
@@ -80,6 +81,10 @@ def built(config: Mapping[str, Any]) -> Architecture:
     try:
         return architecture(config)
     except NotModelled as error:
+        try:
+            counted(config)
+        except ConfigError as bad:
+            raise Refused("bad_config", str(bad), "model") from None
         raise Refused("activations_not_modelled", str(error), "model") from None
     except UnknownArchitecture as error:
         raise Refused("unknown_architecture", str(error), "model") from None
@@ -252,7 +257,9 @@ def stepping_in_backward(scenario: Scenario) -> Callable[[Leaf], None] | None:
 
 def parameter_count(model: Architecture, parameters: Sequence[Parameter]) -> ParameterCount:
     """Total, trainable, active and embedding parameters. Adapters count as trainable, not as the model's total."""
-    total = sum(p.numel * p.count for p in parameters if p.role != "adapter" and not p.name.endswith(("(original)", "(copy)")))
+    total = sum(
+        p.numel * p.count for p in parameters if p.role != "adapter" and not p.name.endswith(("(original)", "(copy)"))
+    )
     return ParameterCount(
         total=total,
         trainable=sum(p.numel * p.count for p in parameters if p.trainable),

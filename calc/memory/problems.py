@@ -36,8 +36,8 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
     plan = scenario.plan
     found: list[Problem] = []
     if model is not None:
-        _refuse_on(plan, model)
         found += stored_problems(plan, model.checkpoint, gpu)
+        _refuse_on(plan, model)
         kept = as_stored(plan, model.checkpoint, gpu)
         if kept is not None and kept.base is None:
             raise Refused(

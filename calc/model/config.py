@@ -45,6 +45,9 @@ class Config:
             return None  # type: ignore[return-value]
         if isinstance(value, bool) or (isinstance(value, float) and value != int(value if abs(value) < 1e18 else 0)):
             raise ConfigError(self._name(name), f"should be a whole number, not {_shown(value)}")
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:
+            self.notes.append(f"{self._name(name)} is given as text; the number in it is used")
+            value = int(value)
         if not isinstance(value, int | float) and not hasattr(value, "poly"):
             raise ConfigError(self._name(name), f"should be a whole number, not {_shown(value)}")
         value = int(value) if isinstance(value, float) else value
