@@ -18,14 +18,6 @@ def packed4_mm(x: Tensor, shape: Shape, *, nested: bool, bias: Tensor | None = N
     dtype = x.dtype
     blocks = (-(-(shape[0] * shape[1]) // BLOCK),)
 
-    def scales() -> Tensor | None:
-        if not nested:
-            return None
-        raw = empty(blocks, "fp32", "dequantised scales")
-        shifted = empty(blocks, "fp32", "dequantised scales")
-        del raw
-        return shifted
-
     def backward(g: Tensor) -> tuple[Tensor | None, ...]:
         if nested:
             _scales = empty(blocks, "fp32", "dequantised scales")
@@ -35,7 +27,7 @@ def packed4_mm(x: Tensor, shape: Shape, *, nested: bool, bias: Tensor | None = N
         return (gx, None) if bias is not None else (gx,)
 
     inputs = (x,) if bias is None else (x, bias)
-    held = scales()
+    held = [empty(blocks, "fp32", "dequantised scales") for _ in range(2 if nested else 0)]
     weight = empty(shape, dtype, "dequantised weight")
     y = record("gemm_4bit", (rows, shape[0]), dtype, inputs, backward)
     del weight, held
@@ -53,16 +45,23 @@ def int8_mm(x: Tensor, shape: Shape, *, bias: Tensor | None = None) -> Tensor:
 
     def backward(g: Tensor) -> tuple[Tensor | None, ...]:
         weight = empty(shape, dtype, "dequantised weight")
+        by_row = empty(shape[:1], "fp32", "mul")
+        del by_row
         gx = empty((rows, columns), dtype, "mm input gradient")
         del weight
         return (gx, None) if bias is not None else (gx,)
 
     inputs = (x,) if bias is None else (x, bias)
     half = empty((rows, columns), "fp16", "int8 cast") if dtype != "fp16" else None
-    packed = empty((rows, columns), "u8", "int8 input")
     scale = empty((rows,), "fp32", "int8 input scales")
-    del half
+    packed = empty((rows, columns), "u8", "int8 input")
+    sizes = empty((rows, columns), "fp16", "abs")
+    outliers = empty((rows, columns), "bool", "ge")
+    del sizes
+    some = empty((1,), "bool", "any")
+    del some, outliers, half
     product = empty((rows, shape[0]), "i32", "int8 product")
+    scaled = empty((rows, shape[0]), "fp16", "int8_scaled_mm") if dtype != "fp16" else None
     y = record("int8_scaled_mm", (rows, shape[0]), dtype, inputs, backward, pinned=(x.storage,))
-    del packed, scale, product
+    del product, scaled, packed, scale
     return y

@@ -30,10 +30,12 @@ class StopRecomputation(Exception):
 class Recording:
     """How operations are noted at the moment: gradients on or off, and the checkpointed block that is run, if one is."""
 
-    __slots__ = ("checkpoint", "enabled", "recompute")
+    __slots__ = ("checkpoint", "enabled", "pinned", "recompute")
 
     def __init__(self) -> None:
         self.enabled = True
+        self.pinned: list[tuple[int | None, Storage]] = []
+        """What functions keep on themselves, with their block: it lives as long as the graph, not only until they have run."""
         self.checkpoint: Checkpoint | None = None
         self.recompute: Checkpoint | None = None
 
@@ -222,7 +224,7 @@ def record(
 
     `saved` are the inputs that its derivative keeps, noted before it runs; `saves_output` says that it keeps its result too;
     `extra` are further results (log-sum-exp, mask, seed) that only the derivative uses. `result` is given by operations that write
-    into an existing storage; `pinned` is what a function keeps on itself, where no checkpoint reaches it. With `takes_saved` the backward
+    into an existing storage; `pinned` is what a function keeps on itself, where no checkpoint reaches it and until the whole graph is let go. With `takes_saved` the backward
     is handed what was saved, to write over it.
     """
     mode = recording_mode
@@ -265,6 +267,8 @@ def record(
             recompute.keep(others)
         return y
     y.node = node
+    if pinned:
+        mode.pinned.extend([(node.block, storage) for storage in pinned])
     if checkpoint is not None:
         if op in checkpoint.keeps:
             checkpoint.outputs.append((storage, others))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from calc.autograd.storage import GRADIENTS, KINDS, Segment
+from calc.autograd.storage import ACTIVATIONS, GRADIENTS, KINDS, Segment
 from calc.autograd.symbol import Dim
 
 Vector = tuple[int, ...]
@@ -53,16 +53,21 @@ class Depth:
     """What a block leaves alive in the forward pass."""
     saves: Sequence[Vector]
     """What its saved tensors hold when the backward begins."""
+    gradients: Sequence[Vector]
+    """What its backward makes and leaves."""
     leaves: Sequence[Vector]
-    """What its backward leaves: its gradients."""
+    """What is there after its backward: gradients, and what its functions hold until the graph is let go."""
     symbols: Sequence[Dim] | None = None
     """How many blocks each kind has, with a formula, when the run is symbolic."""
 
     @classmethod
-    def of(cls, segments: Sequence[Segment], stands: Sequence[int], symbols: Sequence[Dim] | None) -> Depth:
-        """Read off the segments of a run."""
+    def of(
+        cls, segments: Sequence[Segment], stands: Sequence[int], symbols: Sequence[Dim] | None, pinned: Sequence[int]
+    ) -> Depth:
+        """Read off the segments of a run; `pinned` are the bytes that each block's functions hold until the graph is let go."""
         count = max(stands, default=-1) + 1
-        keeps, saves, leaves = [ZERO] * count, [ZERO] * count, [ZERO] * count
+        keeps, saves, gradients = [ZERO] * count, [ZERO] * count, [ZERO] * count
+        holds = [tuple([size if k == ACTIVATIONS else 0 for k in range(len(KINDS))]) for size in pinned]
         before = ZERO
         for segment in segments:
             if segment.block is not None:
@@ -70,10 +75,11 @@ class Depth:
                 if segment.name == "forward":
                     keeps[segment.block] = change
                 else:
-                    leaves[segment.block] = tuple([v if k == GRADIENTS else 0 for k, v in enumerate(change)])
-                    saves[segment.block] = tuple([0 if k == GRADIENTS else -v for k, v in enumerate(change)])
+                    gradients[segment.block] = tuple([v if k == GRADIENTS else 0 for k, v in enumerate(change)])
+                    freed = tuple([0 if k == GRADIENTS else -v for k, v in enumerate(change)])
+                    saves[segment.block] = plus(freed, holds[segment.block])
             before = segment.end_kinds
-        return cls(stands, keeps, saves, leaves, symbols)
+        return cls(stands, keeps, saves, gradients, list(map(plus, gradients, holds)), symbols)
 
     def _times(self, place: int, times: int) -> int:
         """A number of blocks, with its formula when the run is symbolic."""

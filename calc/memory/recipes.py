@@ -62,6 +62,7 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
             format=plan.quantization.format,
             double_quant=plan.quantization.double_quant,
             compute=precision.autocast or dtype,
+            loaded=dtype,
         )
         if plan.quantization.upcast_for_training:
             dtype = "fp32"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from calc.autograd.elementwise import scale
 from calc.autograd.storage import ACTIVATIONS, CASTS, INPUTS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, recording
 from calc.autograd.symbol import Dim
-from calc.autograd.tensor import Accumulate, Leaf, Node, Tensor, backward, empty
+from calc.autograd.tensor import Accumulate, Leaf, Node, Tensor, backward, empty, recording_mode
 from calc.memory.breakdown import InstantName
 from calc.memory.depth import ZERO, Depth, Vector, plus, representatives
 from calc.memory.logits import LOSSES, returned
@@ -117,6 +117,7 @@ def run(
         represents[place] += 1
     small = replace(dims, kinds=tuple(dims.kinds[i] for i in chosen))
     ledger = Ledger(granularity=granularity, scratch=recipe.scratch, events=[] if open_sizes else None)
+    recording_mode.pinned.clear()
     with recording(ledger):
         m = Modules(recipe, small, on_gradient, architecture.model_type)
         ledger.kind = INPUTS
@@ -138,13 +139,15 @@ def run(
         backward(scaled, on_block=lambda block: ledger.begin("backward", block))
         loss = scaled = None  # type: ignore[assignment]
         m.contexts.clear()
+        pinned = _pinned(len(chosen))
+        recording_mode.pinned.clear()
         ledger.begin("after backward")
         after = tuple(ledger.live)
         m.outputs.clear()
     parameters = m.inventory({i: represents[i] for i in range(len(chosen))})
     m.weights.clear()
     symbols = None if counts is None else [counts[dims.kinds[i]] for i in chosen]
-    depth = Depth.of(ledger.segments, stands, symbols)
+    depth = Depth.of(ledger.segments, stands, symbols, pinned)
     highest: dict[InstantName, Moment] = {}
     candidates: list[Candidate] = []
     for instant, segment, more in _placed(ledger.segments, depth):
@@ -156,7 +159,7 @@ def run(
         moment = Moment(sum(kinds) - inputs, kinds, segment.peak_at)
         if instant not in highest or moment.total > highest[instant].total:
             highest[instant] = moment
-    rest = _moment(plus(after, depth.everywhere(depth.leaves)), inputs)
+    rest = _moment(plus(after, depth.everywhere(depth.gradients)), inputs)
     held = tuple([v if kind == LOGITS else 0 for kind, v in enumerate(after)])
     if open_sizes and recipe.keeps_outputs:
         candidates.append(Candidate("optimizer step", sum(held), held, ZERO))
@@ -173,6 +176,17 @@ def run(
         represents=tuple(represents),
         candidates=tuple(candidates),
     )
+
+
+def _pinned(blocks: int) -> list[int]:
+    """Bytes that the functions of each block keep on themselves, each storage once."""
+    seen: set[int] = set()
+    sizes = [0] * blocks
+    for block, storage in recording_mode.pinned:
+        if block is not None and storage.kind >= 0 and id(storage) not in seen:
+            seen.add(id(storage))
+            sizes[block] += storage.size
+    return sizes
 
 
 def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:

@@ -144,7 +144,8 @@ def gradient_line(parameters: Sequence[Parameter]) -> Line:
 
 def model_buffer_lines(model: Architecture, run: Recipe) -> tuple[Line, ...]:
     """Buffers of the model."""
-    own = model.family.buffers(model.dims, int(DTYPES[run.dtype].size))
+    dtype = run.dtype if run.quantized is None else run.quantized.loaded
+    own = model.family.buffers(model.dims, int(DTYPES[dtype].size))
     return (
         Line("buffers", "Buffers of the model", Bytes(own), "exact", "2·(D/2)·4", f"{own:,}", "transformers", "Rotary frequencies and the like."),
     )  # fmt: skip

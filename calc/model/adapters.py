@@ -20,7 +20,7 @@ def targeted(name: str, targets: tuple[str, ...] | str) -> bool:
     if targets == "all-linear":
         return True
     if targets == "attention":
-        return "attn" in name.split(".")[0] or "attention" in name
+        return "attn" in name.split(".")[0] or "attention" in name.lower()
     return any(name == target or name.endswith("." + target) for target in targets)
 
 
@@ -40,9 +40,9 @@ def adapted(m: Modules, adapters: Adapters, name: str, x: Tensor, out: int, bias
         f"{name}.lora_A.weight", (adapters.rank, x.shape[-1]), "adapter", dtype=adapters.dtype, trainable=True
     )
     second = m.weight(f"{name}.lora_B.weight", (out, adapters.rank), "adapter", dtype=adapters.dtype, trainable=True)
-    result = m.base_linear(name, x, out, bias, transposed)
     if m.recipe.quantized is not None:
-        return _beside_quantized(m, adapters, name, x, result, first, second)
+        return _beside_quantized(m, adapters, name, x, m.base_linear(name, x, out, bias, transposed), first, second)
+    result = m.base_linear(name, x, out, bias, transposed)
     dtype = result.dtype
     x = cast(x, adapters.dtype)
     if adapters.dora:

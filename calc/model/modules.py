@@ -6,7 +6,7 @@ with an adapter beside it, or one with a quantised weight, as in torch, PEFT and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -87,6 +87,8 @@ class Modules:
         """Inputs beside the token ids: images."""
         self.sees: Callable[[Tensor], Tensor] | None = None
         """What puts images in the place of their tokens, in the result of the input embedding."""
+        self.masks: Mapping[str, Tensor | None] | None = None
+        """Masks that were made before the text model runs, in place of its own."""
         self.seen: list[Tensor] = []
         """What the model hands back of its images, alive until the loss is there."""
         self.apart = False
@@ -226,7 +228,8 @@ class Modules:
         base = self.recipe.quantized
         assert base is not None
         self.weight(f"{name}.weight", shape, "linear", dtype=base.dtype, trainable=False)
-        offset = self.weight(f"{name}.bias", (shape[0],), "bias") if bias else None
+        kept = None if base.format == "int8" else base.compute  # the first forward turns the bias itself to the products' dtype
+        offset = self.weight(f"{name}.bias", (shape[0],), "bias", dtype=kept) if bias else None
         if base.format == "int8":
             return int8_mm(x, shape, bias=offset)
         dtype = x.dtype

@@ -36,6 +36,8 @@ class QuantizedBase:
     double_quant: bool = False
     compute: str = "bf16"
     """What the weights are unpacked to (`bnb_4bit_compute_dtype`)."""
+    loaded: str = "bf16"
+    """Dtype of what is not quantised before `prepare_model_for_kbit_training` turns its parameters, and not its buffers, to fp32."""
 
     @property
     def dtype(self) -> str:
