@@ -28,6 +28,23 @@ else:
     # Whether a batch is packed is asked of the numbers, which a fake tensor has none of; it then builds a mask, always.
     transformers.masking_utils.find_packed_sequence_indices = lambda position_ids: None
 
+
+def without_numbers() -> contextlib.AbstractContextManager[None]:
+    """Weights are not drawn: some draws ask for the numbers that they replace."""
+    own = getattr(transformers, "initialization", None)
+    return contextlib.nullcontext() if own is None else own.no_init_weights()
+
+
+def look_at_masks(seq2seq: bool) -> None:
+    """Whether a mask holds only ones is asked of the numbers too; a fake tensor's is taken to hold a zero.
+
+    Decoders beside an encoder make a mask of ones for themselves where they are given none, and then see that it masks nothing.
+    """
+    masks = transformers.masking_utils
+    masks._ignore_causal_mask_sdpa = (lambda padding, *sizes: UNSEEN(None, *sizes)) if seq2seq else UNSEEN
+
+
+UNSEEN = getattr(getattr(transformers, "masking_utils", None), "_ignore_causal_mask_sdpa", None)
 DTYPE = "dtype" if transformers.__version__ >= "5" else "torch_dtype"
 
 DEVICE = "cuda"
@@ -61,7 +78,9 @@ def build_config(name: str) -> transformers.PretrainedConfig:
 
 def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     """The model on the pretended GPU, ready to train by `plan`."""
-    with torch.device(DEVICE):
+    if UNSEEN is not None:
+        look_at_masks("Seq2Seq" in MODELS[name].auto)
+    with torch.device(DEVICE), without_numbers():
         model = getattr(transformers, MODELS[name].auto).from_config(
             build_config(name), attn_implementation=plan["attention"], **{DTYPE: WEIGHTS[plan["precision"]]}
         )
@@ -256,7 +275,7 @@ class Step:
 
     def _prepare_optimizer(self) -> tuple[torch.optim.Optimizer, torch.amp.GradScaler | None]:
         """The optimizer with its states, as every step but the first finds it."""
-        optimizer = OPTIMIZERS[self.plan["optimizer"]](self.trained)
+        optimizer = OPTIMIZERS[self.plan["optimizer"]](self._groups())
         scaler = torch.amp.GradScaler(DEVICE) if self.plan["precision"] in SCALED else None
         if scaler is not None:
             scaler.scale(torch.zeros(1, device=DEVICE))
@@ -264,6 +283,15 @@ class Step:
             parameter.grad = torch.empty_like(parameter)
         self._update(optimizer, scaler)
         return optimizer, scaler
+
+    def _groups(self) -> list[dict[str, Any]]:
+        """The trained parameters with weight decay and those without, as the Trainer parts them."""
+        decayed = set(transformers.Trainer.get_decay_parameter_names(None, self.model))
+        parts: tuple[list[torch.nn.Parameter], ...] = ([], [])
+        for name, parameter in self.model.named_parameters():
+            if parameter.requires_grad:
+                parts[name not in decayed].append(parameter)
+        return [{"params": part} for part in parts if part]
 
     def _update(self, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None) -> None:
         if scaler is None:
