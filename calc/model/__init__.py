@@ -29,6 +29,7 @@ FAMILY_FILES = (
     "llama4",
     "llava",
     "bert",
+    "t5",
     "mistral",
     "qwen2",
     "qwen3",
