@@ -13,12 +13,13 @@ def patches(x: Tensor, weight: Tensor, bias: Tensor | None, shape: Shape) -> Ten
     """
     dtype, kernel, needs = x.dtype, weight.shape, weight.requires_grad
     inputs = (x, weight) if bias is None else (x, weight, bias)
+    number = len(inputs)  # the backward holds none of them
     wide = None if bias is None or not bias.requires_grad else bias.shape
 
     def backward(g: Tensor) -> tuple[Tensor | None, ...]:
         by_weight = empty(kernel, dtype, "convolution backward") if needs else None
         by_bias = None if wide is None else empty(wide, dtype, "convolution backward")
-        return (None, by_weight, by_bias)[: len(inputs)]
+        return (None, by_weight, by_bias)[:number]
 
     return record("convolution", shape, dtype, inputs, backward, (x.storage, weight.storage))
 
@@ -52,3 +53,11 @@ def joined(x: Tensor) -> Tensor:
     """The images of a list one after another, in memory of their own: gradients are views."""
     shape, dtype = x.shape, x.dtype
     return record("cat", shape, dtype, (x,), lambda g: (view(g, shape),))
+
+
+def average_pool(x: Tensor, shape: Shape) -> Tensor:
+    """avg_pool2d to `shape`: saves x."""
+    before, dtype = x.shape, x.dtype
+    return record(
+        "avg_pool2d", shape, dtype, (x,), lambda g: (empty(before, dtype, "avg_pool2d backward"),), (x.storage,)
+    )

@@ -28,6 +28,7 @@ FAMILY_FILES = (
     "hunyuan_moe",
     "llama4",
     "llava",
+    "gemma3_vision",
     "bert",
     "t5",
     "mistral",

@@ -118,8 +118,10 @@ def rotary_dim(config: Config, head_dim: int, default: float) -> int:
 def masks(m: Modules, dtype: str, kinds: Sequence[str]) -> Mapping[str, Tensor | None]:
     """The mask of each kind of attention, made once per forward. A window as long as the sequence needs a mask like a shorter one.
 
-    Chunks are a window too, but their mask is made for each sequence.
+    Chunks are a window too, but their mask is made for each sequence. A model around this one may have made masks of its own.
     """
+    if m.masks is not None:
+        return m.masks
     window = m.c.sliding_window
     short = window is not None and m.length >= window
     return {

@@ -61,13 +61,17 @@ class Seeing(Dims):
         """What the image processor makes of an image of that many pixels."""
         raise NotImplementedError
 
+    def unable(self, height: int, width: int) -> str:
+        """Why the model cannot see such an image; empty where it can."""
+        return ""
+
     def look(self, m: Modules, sight: Sight) -> Tensor:
         """Images to features (rows, hidden_size), a row for each of their tokens."""
         raise NotImplementedError
 
-    def held(self, m: Modules) -> list[Tensor]:
-        """What the model makes of the batch beside the features, and keeps until its forward is over."""
-        return [empty((m.batch, m.length), "bool", "eq")]
+    def arranged(self, m: Modules) -> list[Tensor]:
+        """What the model makes of the batch once the images are in their places, and keeps until its forward is over."""
+        return []
 
     def tower(self, m: Modules, length: int) -> AbstractContextManager[None]:
         """The part of the run in which the tower looks at the images, each `length` patches long."""
@@ -92,7 +96,9 @@ def body(m: Modules, ids: Tensor) -> Tensor:
     text = replace(c.text, kinds=tuple([kind for kind in c.kinds if not kind.startswith("vision")]))
     m.sees = partial(_merged, m, c, held)
     with m.within(Stack(text, m.batch, m.length, "text", c.home, m.recipe.padded)):
-        return c.language.body(m, ids)
+        x = c.language.body(m, ids)
+    m.masks = None
+    return x
 
 
 def _merged(m: Modules, c: Seeing, held: list[Tensor], embedded: Tensor) -> Tensor:
@@ -101,8 +107,12 @@ def _merged(m: Modules, c: Seeing, held: list[Tensor], embedded: Tensor) -> Tens
         _stands_by(m, c)
         return embedded
     features = c.look(m, c.sight(m.recipe.images.height, m.recipe.images.width))
-    held += [features, *c.held(m)]
-    return masked_scatter(embedded, held[1], features)
+    places = empty((m.batch, m.length), "bool", "eq")
+    merged = masked_scatter(embedded, places, features)
+    held += [features, places]
+    del embedded  # the model's name for both
+    held += c.arranged(m)
+    return merged
 
 
 def _stands_by(m: Modules, c: Seeing) -> None:

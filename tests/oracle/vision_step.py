@@ -35,6 +35,7 @@ def tensor(data: Any, **kwargs: Any) -> torch.Tensor:
     return make_tensor(data, **kwargs)
 
 
+torch.utils._device._device_constructors()  # notes the true one, so that `with torch.device(...)` goes on meaning it
 torch.tensor = tensor
 
 NOISE = (
