@@ -18,7 +18,6 @@ from calc.memory.stored_weights import as_stored, stored_problems
 from calc.model.adapters import layer_of, targeted
 from calc.model.attention import FLASH_HEAD_DIM
 from calc.model.counting import of_architecture
-from calc.model.experts import MixtureDims
 from calc.model.family import Architecture
 from calc.model.parameter_adapters import FUSED, OLD_NAMES, converted
 from calc.model.parameters import Parameter
@@ -265,7 +264,7 @@ def _refuse_kernels(plan: Plan, model: Architecture) -> None:
         )
     if (
         not FRAMEWORKS[plan.framework].grouped_experts
-        and isinstance(model.dims, MixtureDims)
+        and getattr(model.dims, "num_experts", 0)
         and model.model_type != "mixtral"
     ):
         raise Refused(

@@ -46,7 +46,7 @@ def sizes(
     layers = config.integer(*called("num_hidden_layers"), default=num_hidden_layers, high=2000)
     if config.null("num_key_value_heads"):
         num_key_value_heads = None
-    few = config.integer("num_key_value_heads", default=num_key_value_heads or heads, high=4096)
+    few = config.integer(*called("num_key_value_heads"), default=num_key_value_heads or heads, high=4096)
     if heads // few * few != heads:
         raise ConfigError("num_key_value_heads", f"should divide num_attention_heads ({heads}), not {few}")
     if config.null("head_dim"):
