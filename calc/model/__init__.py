@@ -39,6 +39,7 @@ FAMILY_FILES = (
     "gemma3",
     "phi3",
     "smollm3",
+    "youtu",
     "granite",
     "granite_swa",
     "olmo",

@@ -146,3 +146,12 @@ def test_dense_models_are_wholly_active() -> None:
     """Embeddings and head included."""
     found = counted({"model_type": "llama"})
     assert found.active == found.total
+
+
+def test_the_worked_example_of_a_family_is_the_file_as_it_is() -> None:
+    """CONTRIBUTING shows a whole family; its text is the code's."""
+    root = GOLDEN.parents[1]
+    blocks = (root / "CONTRIBUTING.md").read_text().split("```python\n")
+    assert (root / "calc" / "model" / "youtu.py").read_text().rstrip() in [
+        block.partition("\n```")[0] for block in blocks
+    ]

@@ -205,6 +205,7 @@ TRUTHS = (
             sample=4,
         )
         for kind, about, names, targets in (
+            ("decoders", "decoders added later", named(MORE, "decoder"), ["q_b_proj", "down_proj"]),
             ("seq2seq", "encoders with a decoder", named(MORE, "seq2seq"), ["q", "v", "q_proj", "v_proj"]),
         )
     ),

@@ -77,11 +77,8 @@ def other(name: str, config: str, dims: dict[str, int], attention: tuple[str, ..
 
 
 NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-LATENT = {
-    "kv_lora_rank": 72,
-    "qk_rope_head_dim": 16,
-    "qk_nope_head_dim": 24,
-    "v_head_dim": 32,
+LATENT_HEADS = {"kv_lora_rank": 72, "qk_rope_head_dim": 16, "qk_nope_head_dim": 24, "v_head_dim": 32}
+LATENT = LATENT_HEADS | {
     "n_routed_experts": 8,
     "n_shared_experts": 2,
     "num_experts_per_tok": 3,
@@ -437,7 +434,13 @@ def seq2seq(name: str, config: str, attention: tuple[str, ...] = BOTH, **given: 
     return Model(name, config, given, attention, "seq2seq", auto="AutoModelForSeq2SeqLM")
 
 
+def decoder(name: str, config: str, dims: dict[str, int], **more: Any) -> Model:
+    """A tiny decoder that takes Llama's field names."""
+    return dataclasses.replace(llama_like(name, config, dims, **more), kind="decoder")
+
+
 MORE = (
+    decoder("youtu", "YoutuConfig", ALIKE, **LATENT_HEADS, q_lora_rank=104),
     seq2seq("t5@3+4", "T5Config", **T5, num_layers=3, num_decoder_layers=4),
     seq2seq("t5-v1.1@2", "T5Config", **T5, num_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     seq2seq("mt5@2", "MT5Config", **T5, num_layers=2, dropout_rate=0.0),
