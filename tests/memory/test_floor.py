@@ -22,7 +22,7 @@ PLANS: list[dict[str, Any]] = [
     {"method": "qlora", "lora": {"use_dora": True}, "quantization": {"upcast_for_training": True}},
     {"method": "qlora", "quantization": {"format": "int8"}},
 ]  # fmt: skip
-TRANSPOSED = {"gpt2", "t5", "mt5", "umt5"}
+TRANSPOSED = {"gpt2"}
 """Whose weights lie the other way round, which a table does not say."""
 
 
