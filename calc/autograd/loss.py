@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calc.autograd.elementwise import cast
 from calc.autograd.tensor import Tensor, empty, record, view
 
 
@@ -22,9 +23,10 @@ def nll_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:
     )  # fmt: skip
 
 
-def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """log_softmax, then nll_loss."""
-    return nll_loss(log_softmax(logits), labels)
+def cross_entropy(logits: Tensor, labels: Tensor, autocast: bool = False) -> Tensor:
+    """log_softmax, then nll_loss, which autocast does in fp32."""
+    probabilities = log_softmax(logits)
+    return nll_loss(cast(probabilities, "fp32") if autocast else probabilities, labels)
 
 
 def total(x: Tensor) -> Tensor:

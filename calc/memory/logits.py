@@ -7,6 +7,7 @@ Sources     transformers' loss_utils.py and modelling files of each version; Lig
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from calc.autograd import fused
 from calc.autograd.elementwise import cast, clone
@@ -53,7 +54,7 @@ def returned(m: Modules, logits: Tensor | None) -> None:
 
 def _eager(m: Modules, architecture: Architecture, x: Tensor) -> Loss:
     """Logits whole and in fp32."""
-    return _whole(m, architecture, x, cross_entropy)
+    return _whole(m, architecture, x, partial(cross_entropy, autocast=m.recipe.autocast is not None))
 
 
 def _in_place(m: Modules, architecture: Architecture, x: Tensor) -> Loss:
@@ -74,7 +75,9 @@ def _whole(
     """ForCausalLMLoss with the cross-entropy that is in use; `shifts` for a replaced one that copies the logits in every version."""
     active.ledger.kind = LOGITS
     how = m.recipe.logits
-    if how == "upcast by the model":
+    if m.model_type in m.recipe.narrow_logits:
+        upcast = logits = architecture.family.head(m, x)
+    elif how == "upcast by the model":
         upcast = logits = cast(architecture.family.head(m, x), "fp32")
     else:
         logits = architecture.family.head(m, x)

@@ -79,6 +79,9 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
         few_key_heads=framework.grouped_keys == "as they are"
         or (framework.grouped_keys == "as the card takes them" and flash_runs(gpu)),
         flash_repeats=framework.flash_repeats,
+        narrow_logits=framework.narrow_logits,
+        position_tables=framework.position_tables,
+        position_masks=framework.position_masks,
         grouped_experts=framework.grouped_experts,
         loss=plan.loss,
         logits=framework.logits,

@@ -145,10 +145,27 @@ def gradient_line(parameters: Sequence[Parameter]) -> Line:
 def model_buffer_lines(model: Architecture, run: Recipe) -> tuple[Line, ...]:
     """Buffers of the model."""
     dtype = run.dtype if run.quantized is None else run.quantized.loaded
-    own = model.family.buffers(model.dims, int(DTYPES[dtype].size))
-    return (
+    size = int(DTYPES[dtype].size)
+    own = model.family.buffers(model.dims, size)
+    lines = [
         Line("buffers", "Buffers of the model", Bytes(own), "exact", "2·(D/2)·4", f"{own:,}", "transformers", "Rotary frequencies and the like."),
-    )  # fmt: skip
+    ]  # fmt: skip
+    layers, positions, head = len(model.dims.kinds), model.context or 0, model.dims.head_dim
+    if model.model_type in run.position_tables:
+        lines.append(
+            Line(
+                "buffers", "Cosines and sines of every position, in each layer", Bytes(layers * 2 * positions * head * size), "exact", "L·2·P·D·b",
+                f"{layers}·2·{positions:,}·{head}·{size}", "transformers", "As releases before 4.45 keep them, whatever the length of the batch.",
+            )
+        )  # fmt: skip
+    if model.model_type in run.position_masks:
+        lines.append(
+            Line(
+                "buffers", "Masks of every position by every position, in each layer", Bytes(layers * (positions**2 + size)), "exact", "L·(P² + b)",
+                f"{layers}·({positions:,}² + {size})", "transformers", "As releases before 5 keep them.",
+            )
+        )  # fmt: skip
+    return tuple(lines)
 
 
 def batch_lines(model: Architecture | None, run: Recipe, scaler: bool) -> tuple[Line, ...]:

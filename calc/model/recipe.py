@@ -72,6 +72,12 @@ class Recipe:
     """sdpa gets grouped key heads as they are instead of repeated ones."""
     flash_repeats: tuple[str, ...] = ()
     """Model types whose flash-attention 2 class repeats grouped key heads first."""
+    narrow_logits: tuple[str, ...] = ()
+    """Model types whose class gives the loss its logits in their own dtype."""
+    position_tables: tuple[str, ...] = ()
+    """Model types of which each layer holds a table of cosines and one of sines for every position."""
+    position_masks: tuple[str, ...] = ()
+    """Model types of which each layer holds a mask of every position by every position."""
     grouped_experts: bool = True
     """Experts are 3-D parameters that a grouped product uses; else modules of linear layers, one after another."""
     loss: Literal["eager", "triton", "chunked", "liger"] = "eager"

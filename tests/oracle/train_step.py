@@ -21,18 +21,19 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
 
 try:
+    import transformers.initialization
+except ImportError:  # before 5
+    pass
+else:
+    transformers.initialization.trunc_normal_ = lambda tensor, *bounds, **named: tensor  # asks for numbers that it drew
+
+try:
     import transformers.masking_utils
 except ImportError:  # before 4.53
     pass
 else:
     # Whether a batch is packed is asked of the numbers, which a fake tensor has none of; it then builds a mask, always.
     transformers.masking_utils.find_packed_sequence_indices = lambda position_ids: None
-
-
-def without_numbers() -> contextlib.AbstractContextManager[None]:
-    """Weights are not drawn: some draws ask for the numbers that they replace."""
-    own = getattr(transformers, "initialization", None)
-    return contextlib.nullcontext() if own is None else own.no_init_weights()
 
 
 def look_at_masks(seq2seq: bool) -> None:
@@ -46,6 +47,9 @@ def look_at_masks(seq2seq: bool) -> None:
 
 UNSEEN = getattr(getattr(transformers, "masking_utils", None), "_ignore_causal_mask_sdpa", None)
 DTYPE = "dtype" if transformers.__version__ >= "5" else "torch_dtype"
+
+CHECKPOINTING = {"use_reentrant": False} if transformers.__version__ >= "5" else None
+"""What the Trainer asks for; before version 5 nothing, so that torch's older kind runs."""
 
 DEVICE = "cuda"
 WEIGHTS = {
@@ -80,7 +84,7 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     """The model on the pretended GPU, ready to train by `plan`."""
     if UNSEEN is not None:
         look_at_masks("Seq2Seq" in MODELS[name].auto)
-    with torch.device(DEVICE), without_numbers():
+    with torch.device(DEVICE):
         model = getattr(transformers, MODELS[name].auto).from_config(
             build_config(name), attn_implementation=plan["attention"], **{DTYPE: WEIGHTS[plan["precision"]]}
         )
@@ -104,7 +108,7 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
 
         trl.models.enable_selective_activation_checkpointing(model)
     if plan["gradient_checkpointing"] != "none":
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=CHECKPOINTING)
         if "lora" in plan:
             model.enable_input_require_grads()
     return model
@@ -285,7 +289,9 @@ class Step:
         return optimizer, scaler
 
     def _groups(self) -> list[dict[str, Any]]:
-        """The trained parameters with weight decay and those without, as the Trainer parts them."""
+        """The trained parameters with weight decay and those without, as the Trainer parts them; a fused step makes nothing for a group."""
+        if self.plan["optimizer"] == "adamw_torch_fused":
+            return [{"params": self.trained}]
         decayed = set(transformers.Trainer.get_decay_parameter_names(None, self.model))
         parts: tuple[list[torch.nn.Parameter], ...] = ([], [])
         for name, parameter in self.model.named_parameters():
