@@ -40,8 +40,17 @@ def test_every_model_is_whole() -> None:
         assert model.check != "differs" or model.hub_total not in (None, model.total)
 
 
+OTHER_CLASS = {
+    "microsoft/deberta-v3-base": "recorded with a head for answers, counted with the one for masked words",
+    "openbmb/MiniCPM-2B-dpo-bf16": "recorded with a tied head, which its config.json says it is not",
+    "Snowflake/snowflake-arctic-embed-m": "recorded without a head, counted with the one for masked words",
+    "XiaomiMiMo/MiMo-7B-Base": "recorded without the layers for further tokens that it stores and loads",
+}
+"""Models whose recorded total, which nothing verifies, is of another class than is trained."""
+
+
 def test_every_total_of_the_catalogue_is_counted_again_from_its_configuration() -> None:
-    """To the element, but for the few of an architecture that is refused."""
+    """To the element, but for the few of an architecture that is refused, and of another class."""
     off, refused = [], []
     for model in MODELS.values():
         try:
@@ -50,7 +59,7 @@ def test_every_total_of_the_catalogue_is_counted_again_from_its_configuration() 
             refused.append(model.id)
         else:
             off += [model.id] if model.total not in (None, found) else []
-    assert [] == off
+    assert sorted(OTHER_CLASS) == sorted(off)
     assert len(refused) <= 12
 
 
