@@ -121,6 +121,15 @@ def split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
     return _pieces(x, [(*x.shape[:-1], width) for width in widths])
 
 
+def unbound(x: Tensor, count: int, shape: Shape) -> tuple[Tensor, ...]:
+    """(rows, count·heads·head_dim) as that many views (batch, heads, length, head_dim): the backward stacks the gradients of all."""
+    before, dtype = x.shape, x.dtype
+    first, *rest = _pieces(x, [shape] * count)
+    if first.node is not None:
+        first.node.backward = lambda *gradients: (empty(before, dtype, "stack"),)
+    return first, *rest
+
+
 def split_heads(x: Tensor) -> tuple[Tensor, ...]:
     """(batch, heads, length, head_dim) head by head: views, like `split`."""
     batch, num_heads, length, head_dim = x.shape

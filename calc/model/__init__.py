@@ -31,6 +31,8 @@ FAMILY_FILES = (
     "gemma3_vision",
     "bert",
     "t5",
+    "bart",
+    "modernbert",
     "mistral",
     "qwen2",
     "qwen3",

@@ -83,7 +83,7 @@ def embeddings(m: Modules, ids: Tensor) -> Tensor:
     c = m.c
     stem, width, rows = f"{c.names.stem}.embeddings", c.embedding_size, m.rows if c.counted_positions else m.length
     positions = (
-        _counted(m) if c.counted_positions else Tensor((m.length,), "i64", Standing((m.length,), "i64", "positions"))
+        counted_positions(m) if c.counted_positions else Tensor((m.length,), "i64", Standing((m.length,), "i64", "positions"))
     )
     segments = empty((rows,), "i64", "gather") if c.type_vocab_size else None
     words = m.embedding(f"{stem}.word_embeddings", ids, c.vocab_size, width)
@@ -100,7 +100,7 @@ def embeddings(m: Modules, ids: Tensor) -> Tensor:
     return dropout(x, c.hidden_dropout)
 
 
-def _counted(m: Modules) -> Tensor:
+def counted_positions(m: Modules) -> Tensor:
     """The number of each token among those that are no padding."""
     kept = empty((m.rows,), "bool", "ne")
     mask = empty((m.rows,), "i32", "_to_copy")
@@ -166,7 +166,7 @@ def masked_lm_logits(m: Modules, x: Tensor) -> Tensor:
     dense, norm, decoder, bias = MASKED_LM_HEADS[c.names.stem]
     x = activated(
         m,
-        m.linear(dense, x, c.embedding_size, True, role="other"),
+        m.linear(dense, x, c.embedding_size, True),
         "gelu" if c.names.stem in ("roberta", "electra") else c.hidden_act,
     )
     x = layer_norm(m, norm, x)

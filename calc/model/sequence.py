@@ -6,6 +6,7 @@ Source and target are taken to be `seq_len` tokens each, which is what a step ho
 from __future__ import annotations
 
 from calc.autograd.tensor import Tensor, empty
+from calc.model.attention import causal_mask
 from calc.model.modules import Modules
 
 
@@ -30,3 +31,8 @@ def shifted_right(m: Modules) -> Tensor:
     ignored = empty((m.rows,), "bool", "eq")
     del ignored
     return moved
+
+
+def own_mask(m: Modules, dtype: str) -> Tensor | None:
+    """The mask of the decoder's own tokens, none of which is padding: the batch tells only of the source's."""
+    return causal_mask(m, dtype) if m.recipe.attention == "eager" else None

@@ -15,13 +15,13 @@ from calc.autograd.shapes import permuted
 from calc.autograd.storage import LOGITS, active
 from calc.autograd.tensor import Leaf, Tensor, empty, view
 from calc.model.activations import activated, known_activation
-from calc.model.attention import Eager, attention, bidirectional_mask, causal_mask, split
+from calc.model.attention import Eager, attention, bidirectional_mask, split
 from calc.model.bert import cross_entropy_of
 from calc.model.config import Config, ConfigError
 from calc.model.decoder import share
 from calc.model.family import Dims, Family
 from calc.model.modules import Modules
-from calc.model.sequence import shifted_right, stack_kinds
+from calc.model.sequence import own_mask, shifted_right, stack_kinds
 
 PLAIN = Eager(wide_softmax=False, lowered=False)
 
@@ -56,7 +56,7 @@ def stack(m: Modules, name: str, ids: Tensor, source: Tensor | None) -> Tensor:
     c = m.c
     kinds = [kind for kind in c.kinds if kind.startswith(name)]
     x = inputs_embeds = m.asked(m.embedding("shared", ids, c.vocab_size, c.hidden_size))
-    mask = bidirectional_mask(m, x.dtype) if source is None else _own_mask(m, x.dtype)
+    mask = bidirectional_mask(m, x.dtype) if source is None else own_mask(m, x.dtype)
     cross_mask = None if source is None else bidirectional_mask(m, x.dtype)
     own = cross = None
     x = dropout(x, c.dropout_rate)
@@ -66,11 +66,6 @@ def stack(m: Modules, name: str, ids: Tensor, source: Tensor | None) -> Tensor:
     y = dropout(x, c.dropout_rate)
     del inputs_embeds, own, cross
     return y
-
-
-def _own_mask(m: Modules, dtype: str) -> Tensor | None:
-    """The decoder's own mask: the batch has none of the target's padding."""
-    return causal_mask(m, dtype) if m.recipe.attention == "eager" else None
 
 
 def block(

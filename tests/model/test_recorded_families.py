@@ -17,7 +17,7 @@ from calc.memory.step import run
 from calc.model import Architecture, architecture
 from calc.scenario import Scenario
 
-FILES = ("steps_decoders", "steps_seq2seq")
+FILES = ("steps_seq2seq",)
 
 
 def golden(name: str) -> list[dict[str, Any]]:

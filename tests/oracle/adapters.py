@@ -26,7 +26,7 @@ def wrap(model: torch.nn.Module, plan: dict[str, Any]) -> torch.nn.Module:
     lora = plan["lora"]
     target = lora["target_modules"]
     config = peft.LoraConfig(
-        task_type="CAUSAL_LM",
+        task_type="CAUSAL_LM" if hasattr(model, "prepare_inputs_for_generation") else None,
         r=lora["rank"],
         lora_alpha=lora.get("alpha", 32),
         lora_dropout=lora.get("dropout", 0.0),

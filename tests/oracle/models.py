@@ -429,6 +429,26 @@ REAL = tuple(
 T5 = {"vocab_size": V, "d_model": 240, "d_kv": 32, "d_ff": 616, "num_heads": 6, "decoder_start_token_id": 0}
 
 
+BART = {
+    "vocab_size": V,
+    "d_model": 240,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_ffn_dim": 616,
+    "decoder_ffn_dim": 520,
+    "encoder_attention_heads": 6,
+    "decoder_attention_heads": 10,
+    "max_position_embeddings": 104,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+    "forced_eos_token_id": 2,
+    "encoder_layerdrop": 0.0,
+    "decoder_layerdrop": 0.0,
+}
+
+
 def seq2seq(name: str, config: str, attention: tuple[str, ...] = BOTH, **given: Any) -> Model:
     """A tiny encoder with a decoder."""
     return Model(name, config, given, attention, "seq2seq", auto="AutoModelForSeq2SeqLM")
@@ -439,12 +459,44 @@ def decoder(name: str, config: str, dims: dict[str, int], **more: Any) -> Model:
     return dataclasses.replace(llama_like(name, config, dims, **more), kind="decoder")
 
 
+MASKED, SEQUENCE, TOKENS_OF = (
+    f"AutoModelFor{task}" for task in ("MaskedLM", "SequenceClassification", "TokenClassification")
+)
+SMALL_ENCODER = TOKENS | {"hidden_size": 240, "intermediate_size": 616, "num_attention_heads": 6}
+MODERN = SMALL_ENCODER | {"num_hidden_layers": 5, "local_attention": 48, "cls_token_id": 1, "sep_token_id": 2}
+
+
+def encoder(name: str, config: str, auto: str, attention: tuple[str, ...] = BOTH, **given: Any) -> Model:
+    """A tiny encoder with the head that transformers' automatic class puts on it."""
+    return Model(name, config, given, attention, "encoder", auto=auto)
+
+
 MORE = (
+    encoder("modernbert@5", "ModernBertConfig", MASKED, **MODERN),
+    encoder(
+        "modernbert-full@2",
+        "ModernBertConfig",
+        MASKED,
+        **MODERN
+        | {"num_hidden_layers": 2, "local_attention": 512, "tie_word_embeddings": False}
+        | dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias"), True)
+        | dict.fromkeys(("attention_dropout", "mlp_dropout", "embedding_dropout"), 0.1),
+    ),
+    encoder("modernbert-sequence@2", "ModernBertConfig", SEQUENCE, **MODERN | {"num_hidden_layers": 2}),
+    encoder("modernbert-token@2", "ModernBertConfig", TOKENS_OF, **MODERN | {"num_hidden_layers": 2}),
     decoder("youtu", "YoutuConfig", ALIKE, **LATENT_HEADS, q_lora_rank=104),
     seq2seq("t5@3+4", "T5Config", **T5, num_layers=3, num_decoder_layers=4),
     seq2seq("t5-v1.1@2", "T5Config", **T5, num_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     seq2seq("mt5@2", "MT5Config", **T5, num_layers=2, dropout_rate=0.0),
     seq2seq("umt5@3", "UMT5Config", **T5, num_layers=3),
+    seq2seq("bart@3+2", "BartConfig", **BART | {"encoder_layers": 3}, attention_dropout=0.1, activation_dropout=0.1),
+    seq2seq("mbart@2", "MBartConfig", **BART),
+    seq2seq("pegasus@2", "PegasusConfig", **BART),
+    seq2seq("marian@2", "MarianConfig", **BART),
+    seq2seq("plbart@2", "PLBartConfig", **BART),
+    seq2seq("blenderbot@2+4", "BlenderbotConfig", **BART | {"decoder_layers": 4}),
+    seq2seq("blenderbot-small@2", "BlenderbotSmallConfig", **BART),
+    seq2seq("m2m_100@2", "M2M100Config", **BART),
 )
 """Families whose steps are recorded apart."""
 
