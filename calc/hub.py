@@ -260,7 +260,8 @@ class Repository:
     commit: str
     """The 40-digit commit that was read."""
     config: dict[str, Any]
-    """The content of config.json: data of a stranger, to be checked key by key."""
+    """The content of config.json: data of a stranger, to be checked key by key. A quantisation that only
+    hf_quant_config.json declares stands in it as if it were declared there."""
     facts: RepositoryFacts
     notes: tuple[str, ...] = ()
     """What a visitor should know, a sentence each."""
@@ -1007,7 +1008,10 @@ async def _read_repository(hub: _Connection, reference: Reference, adapters: tup
             how, _ = await hub.file(id, commit, "hf_quant_config.json")
         except Exception:  # that it is there is what matters; the config.json in hand is worth more than its details
             how = {}
-        quantization = _text(_mapping(how.get("quantization")).get("quant_algo"), 40) or "unnamed method"
+        declared = _mapping(how.get("quantization"))
+        quantization = _text(declared.get("quant_algo"), 40) or "unnamed method"
+        if declared and "quantization_config" not in config:  # where readers of config.json look for it
+            config = {**config, "quantization_config": {"quant_method": "modelopt", **declared}}
     if quantization:
         notes += (
             f"The stored weights are quantised ({quantization}); training all of them needs the unquantised model.",

@@ -76,7 +76,7 @@ def _refused(scenario: Scenario, model: Known, refused: Refused) -> Here:
 
 def _about(scenario: Scenario, model: Known) -> About | None:
     config = model.config if model.config is not None else config_of(scenario)
-    row = MODELS.get(scenario.model) if isinstance(scenario.model, str) else None
+    row = MODELS[scenario.model] if isinstance(scenario.model, str) and scenario.model in MODELS else None
     try:
         counted = model.stored or count(config)
         return about(counted, config, row.hub_total if row else model.stored_total)

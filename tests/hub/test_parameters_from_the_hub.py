@@ -11,15 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_hub import FakeHub, Fault, Weights, llama_tensors, sharded
+from fake_hub import LLAMA, FakeHub, Fault, Weights, llama_tensors, sharded
+from streamlit.testing.v1 import AppTest
 
 from calc import hub
 from calc.catalog.models import MODELS
 from calc.hub import StoredTensor, StoredTensors
 from calc.model import ConfigError, typed
+from calc.model.about import about
 from calc.model.counting import Counted, counted, uncountable
+from calc.model.quantized_checkpoint import quantized_checkpoint
 from calc.model.stored_tensors import of_tensors, role_of
 from calc.units import Bytes
+from pages.parts import texts
 
 UNKNOWN = {"model_type": "wholly_new", "tie_word_embeddings": True}
 
@@ -193,3 +197,63 @@ def test_slow_tensors_do_not_outlast_the_limit(server: FakeHub, short: float) ->
     assert isinstance(answer, hub.HubFailure)
     assert answer.code == "timeout"
     assert time.monotonic() - start < 4 * short
+
+
+def test_a_quantisation_that_only_modelopt_declares_is_read(server: FakeHub) -> None:
+    """hf_quant_config.json beside a config.json that says nothing of it."""
+    declared = {"quantization": {"quant_algo": "NVFP4", "group_size": 16, "exclude_modules": ["lm_head"]}}
+    server.add("acme/nv", {"config.json": {"model_type": "llama"}, "hf_quant_config.json": declared})
+    found = hub.repository("acme/nv", endpoint=server.endpoint)
+    assert isinstance(found, hub.Repository)
+    checkpoint = quantized_checkpoint(found.config)
+    assert checkpoint is not None
+    assert ("modelopt", ("lm_head",)) == (checkpoint.method.id, checkpoint.spared)
+    known = about(counted(found.config), found.config)
+    assert known.load is not None
+    assert known.load < known.model.total
+
+
+# ------------------------------------------------------------------------------------------------ on the page
+
+
+def opened(server: FakeHub, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]) -> AppTest:
+    """The Fit page of a server whose HF_ENDPOINT is this Hub, which huggingface_hub reads at import into two constants."""
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.endpoint)
+    template = f"{server.endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
+    app = AppTest.from_file(str(Path(__file__).parents[2] / "app.py"), default_timeout=240)
+    app.query_params.update({"v": "1", **query})
+    app.context["locale"] = "en-US"
+    app.run()
+    assert not app.exception
+    return app
+
+
+def test_the_page_shows_what_is_known_of_a_repository_of_an_unknown_type(
+    server: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights, gradients and optimizer states of its stored tensors, to the byte, and that the activations are not modelled."""
+    tensors = llama_tensors()
+    elements = sum(_size(shape) for _, shape in tensors.values())
+    server.add("acme/new", {"config.json": {"model_type": "wholly_new"}, "model.safetensors": Weights(tensors)})
+
+    app = opened(server, monkeypatch, {"model": "acme/new", "method": "full", "gpu": "rtx-4090"})
+
+    assert texts.text("verdict.unknown", "en") in app.title[0].value
+    assert "the activations are not modelled" in app.title[0].value
+    assert f"{elements:,}" in "\n".join(str(frame.value) for frame in app.table)
+    least = 8 * elements + 4 * len(tensors) + 8 * 8 * 2048
+    assert str(Bytes(least)) in [metric.value for metric in app.metric]
+
+
+def test_the_page_explains_the_stored_total_of_a_model_from_the_hub(
+    server: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tied head that the repository stores a second time."""
+    config = {**LLAMA, "tie_word_embeddings": True}
+    server.add("acme/twice", {"config.json": config, "model.safetensors": Weights(llama_tensors())})
+
+    app = opened(server, monkeypatch, {"model": "acme/twice"})
+
+    words = " ".join(str(element.value) for element in app.markdown).replace("\\", "")
+    assert "is stored a second time" in words
