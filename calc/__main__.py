@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -30,6 +30,9 @@ from calc.planner.room import fits, need
 from calc.scenario import ConfigModel, PathModel, Scenario
 from calc.schedule.phases import ScheduleError
 from calc.units import count, readable
+
+if TYPE_CHECKING:
+    from calc.hub import Repository
 
 LINE_LIMIT = 8 << 20
 """Bytes of one input line, and of a config.json, that are read."""
@@ -172,15 +175,23 @@ def _counted(source: str) -> tuple[Mapping[str, Any], Counted, int | None]:
     if source in MODELS:
         row = MODELS[source]
         return row.config, counted(typed(row.config, row.id)), row.hub_total
-    from calc import hub
-
-    found = hub.repository(source, needs_tensors=uncountable)
-    if isinstance(found, hub.HubFailure):
-        raise Refused(found.code, found.message, "model")
+    found = _on_the_hub(source)
     config, total = typed(found.config, found.id), found.facts.stored_total
     if found.tensors is None:
         return config, counted(config), total
     return config, of_tensors(found.tensors.tensors, config), total
+
+
+def _on_the_hub(source: str) -> Repository:
+    """A model that the catalogue does not have. Raises `Refused` with the Hub's reason and the names that are near."""
+    from calc import hub
+
+    found = hub.repository(source, needs_tensors=uncountable)
+    if not isinstance(found, hub.HubFailure):
+        return found
+    near = ", ".join(UnknownName("model", source, list(MODELS)).near)
+    hint = f" Of the catalogue the nearest: {near}." if near else ""
+    raise Refused("unknown_name", f"{source[:100]} is not in the catalogue. {found.message}{hint}", "model")
 
 
 def _more(config: Mapping[str, Any], model: Counted, hub_total: int | None) -> dict[str, Any]:
@@ -247,7 +258,10 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 
 def config_at(scenario: Scenario) -> dict[str, Any] | None:
-    """The config.json that a path model names; None for other models."""
+    """The config.json of a model that is a path, or that only the Hub has; None for other models."""
+    if isinstance(scenario.model, str) and scenario.model not in MODELS:
+        found = _on_the_hub(scenario.model)
+        return dict(typed(found.config, found.id))
     if not isinstance(scenario.model, PathModel):
         return None
     path = Path(scenario.model.path)

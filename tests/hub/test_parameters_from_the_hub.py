@@ -77,7 +77,26 @@ def test_a_known_type_is_counted_by_its_config(server: FakeHub) -> None:
 
 def test_a_repository_that_is_not_there_is_an_error_object(server: FakeHub) -> None:
     """With the sentence of the Hub's client."""
-    assert params(server, "acme/nothing")["error"]["code"] == "not_found"
+    error = params(server, "acme/nothing")["error"]
+    assert ("unknown_name", "model") == (error["code"], error["field"])
+    assert "does not exist on the Hub or is private" in error["message"]
+
+
+def test_a_scenario_may_name_a_model_that_only_the_hub_has(server: FakeHub) -> None:
+    """The command line asks the Hub; the answer is that of the same config.json."""
+    server.add("acme/tiny-llama", {"config.json": LLAMA})
+    plan = {"seq_len": 64}
+    lines = "".join(
+        json.dumps({"model": model, "plan": plan}) + "\n" for model in ("acme/tiny-llama", {"config": LLAMA})
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "calc", "estimate", "-"], input=lines,
+        capture_output=True, text=True, check=False, timeout=60, cwd=Path(__file__).parents[2],
+        env={**os.environ, "HF_ENDPOINT": server.endpoint, "HF_HUB_DISABLE_TELEMETRY": "1"},
+    )  # fmt: skip
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert "error" not in first
+    assert first == second
 
 
 def test_a_thousand_shards_of_tensors_are_read_in_one_question(server: FakeHub) -> None:
