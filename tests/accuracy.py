@@ -1,7 +1,7 @@
 """Predicted against published measurements, row by row: `python tests/accuracy.py`, or `make accuracy`.
 
-Prints every row of tests/golden/measured.jsonl, scored or not with the reason, the medians by source, and the verdicts on plans that are known to
-have run out of memory (tests/golden/out_of_memory.jsonl).
+Prints every row of tests/golden/measured.jsonl, scored or not with the reason, the medians by source, the verdicts on plans that are known to
+have run out of memory (tests/golden/out_of_memory.jsonl), and how the steps recorded by the oracle are met, by family and by recipe.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import oracle_rows
 
 from calc import Breakdown, Scenario, estimate
 from calc.catalog.allowances import workspace
@@ -123,6 +125,51 @@ def out_of_memory() -> tuple[tuple[str, Scenario, Breakdown], ...]:
     return tuple((name, scenario, estimate(scenario)) for name, scenario in scenarios)
 
 
+@dataclass(slots=True)
+class Met:
+    """How recorded steps of one kind are met."""
+
+    rows: int = 0
+    exact: int = 0
+    worst: float = 0.0
+
+    def add(self, differences: dict[str, tuple[int, int]]) -> None:
+        """Count a row."""
+        self.rows += 1
+        self.exact += not differences
+        self.worst = max([self.worst, *(abs(ours - theirs) / theirs for ours, theirs in differences.values())])
+
+
+def print_recorded() -> None:
+    """The oracle's steps: rows, those met to the byte, and the worst difference of any instant, by family and by recipe."""
+    families: dict[str, Met] = {}
+    recipes: dict[str, Met] = {}
+    explained: dict[str, int] = {}
+    left_out: dict[str, int] = {}
+    for truth in oracle_rows.TRUTHS:
+        for row in oracle_rows.rows(truth):
+            if row.model in oracle_rows.NOT_MODELLED:
+                reason = f"{row.model}: its activations are not modelled"
+                left_out[reason] = left_out.get(reason, 0) + 1
+                continue
+            differences = row.differences()
+            families.setdefault(row.model.partition("@")[0], Met()).add(differences)
+            recipes.setdefault(row.recipe, Met()).add(differences)
+            if differences:
+                reason = row.explained.reason if row.explained else "not explained"
+                explained[reason] = explained.get(reason, 0) + 1
+    for title, table in (("family", families), ("recipe", recipes)):
+        print(f"\nRecorded steps by {title:40}  rows  to the byte   worst")
+        for name, met in sorted(table.items()):
+            print(f"  {name:55} {met.rows:5} {met.exact:12} {met.worst:8.4%}")
+    print("\nNot met to the byte:")
+    for reason, count in explained.items():
+        print(f"  {count:5} rows  {reason}")
+    print("Not compared:")
+    for reason, count in {**left_out, **oracle_rows.not_compared()}.items():
+        print(f"  {count:5} rows  {reason}")
+
+
 def main() -> None:
     """Print the report."""
     found = scores()
@@ -148,6 +195,7 @@ def main() -> None:
         print(
             f"  {name:22} {summary(scenario):86.86} {answer.verdict:13} {answer.peak.allocated.gib:7.2f} of {answer.capacity.gib:6.2f} GiB"
         )
+    print_recorded()
 
 
 if __name__ == "__main__":
