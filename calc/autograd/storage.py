@@ -123,20 +123,27 @@ class Storage:
     __slots__ = ("dtype", "kind", "ledger", "op", "scope", "shape", "size")
 
     def __init__(self, shape: tuple[int, ...], dtype: str, op: str) -> None:
-        ledger = self.ledger = active.ledger
+        self.ledger = ledger = active.ledger
         size = SIZE[dtype]
         for d in shape:
             size *= d
         if ledger.granularity > 1:
             size = -(-size // ledger.granularity) * ledger.granularity
-        kind = ledger.kind
-        self.shape, self.dtype, self.op, self.scope, self.size, self.kind = shape, dtype, op, ledger.scope, size, kind
+        self.kind = kind = ledger.kind
+        self.shape = shape
+        self.dtype = dtype
+        self.op = op
+        self.scope = ledger.scope
+        self.size = size
         ledger.live[kind] += size
-        total = ledger.total = ledger.total + size
+        ledger.total = total = ledger.total + size
+        if total > ledger.peak:
+            ledger.peak = total
+            ledger.at_peak = True
+            ledger.peak_op = op
+            ledger.peak_scope = ledger.scope
         if ledger.events is not None:
             ledger.events.append((total, tuple(ledger.live)))
-        elif total > ledger.peak:
-            ledger.peak, ledger.at_peak, ledger.peak_op, ledger.peak_scope = total, True, op, ledger.scope
 
     def __del__(self) -> None:
         kind = self.kind

@@ -259,7 +259,8 @@ def record(
     y = Tensor(shape, dtype, storage, heads_first)
     y.requires_grad = True
     if recompute is not None:
-        if passing or any([t.node is not None for t in inputs]):
+        if passing or recompute.passes:
+            recompute.passes = True
             y.node = Passing(passing, tuple([t.node for t in inputs]))
         if saves_output:
             recompute.keep((storage, *others))
@@ -289,7 +290,7 @@ class Checkpoint:
     `keeps` names operations whose results are kept all the same, so that the second run need not compute them again.
     """
 
-    __slots__ = ("again", "keeps", "kept", "number", "origin", "outputs", "owners", "ran")
+    __slots__ = ("again", "keeps", "kept", "number", "origin", "outputs", "owners", "passes", "ran")
 
     def __init__(self, again: Callable[[], Any], keeps: frozenset[str] = frozenset()) -> None:
         self.again: Callable[[], Any] | None = again
@@ -298,6 +299,8 @@ class Checkpoint:
         self.number = 0
         self.owners: list[ref[Node]] = []
         self.kept: list[Storage | None] = []
+        self.passes = False
+        """Something was saved that nobody waits for, so that it matters which results are alive."""
         self.ran = False
         self.origin = (active.ledger.block, active.ledger.scope)
 
