@@ -122,10 +122,14 @@ class Inventory:
     """Patterns of those that stay fp32 when the rest is loaded in fp16."""
 
 
+OTHER_NAMES = {"minimax_m3": "minimax_m3_vl", "deepseek_ref": "deepseek_v4"}
+"""Model types that a repository's own code gives to what transformers calls otherwise."""
+
+
 @cache
 def inventories() -> frozenset[str]:
     """The model types that have a table."""
-    return frozenset(path.stem for path in FOLDER.glob("*.txt"))
+    return frozenset([path.stem for path in FOLDER.glob("*.txt")]) | OTHER_NAMES.keys()
 
 
 @cache
@@ -134,7 +138,7 @@ def inventory(model_type: str) -> Inventory:
     if model_type not in inventories():
         raise KeyError(model_type)
     found: dict[str, list[str]] = {}
-    for line in (FOLDER / f"{model_type}.txt").read_text(encoding="utf-8").splitlines():
+    for line in (FOLDER / f"{OTHER_NAMES.get(model_type, model_type)}.txt").read_text(encoding="utf-8").splitlines():
         word, _, rest = line.partition(" ")
         found.setdefault(word, []).append(rest)
     pairs = {

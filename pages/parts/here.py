@@ -70,7 +70,7 @@ def _refused(scenario: Scenario, model: Known, refused: Refused) -> Here:
             return Here(scenario, model, None, plan.message, "impossible")
         if least is not None:
             return Here(scenario, model, None, refused.message, least.verdict, least)
-    unknown = refused.code.endswith("not_modelled")
+    unknown = refused.code.endswith("not_modelled") or refused.code == "unknown_architecture"
     return Here(scenario, model, None, refused.message, "unknown" if unknown else "impossible")
 
 
@@ -79,6 +79,6 @@ def _about(scenario: Scenario, model: Known) -> About | None:
     row = MODELS[scenario.model] if isinstance(scenario.model, str) and scenario.model in MODELS else None
     try:
         counted = model.stored or count(config)
-        return about(counted, config, row.hub_total if row else model.stored_total)
+        return about(counted, config, row.hub_total if row and not model.commit else model.stored_total)
     except ValueError:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import streamlit as st
@@ -77,7 +78,7 @@ def of(model: Any) -> Known | Unknown:
     """A scenario's model. Asks the Hub where nothing else knows it; a failure is remembered until another try."""
     if isinstance(model, ConfigModel):
         return Known(model.config)
-    if model in MODELS:
+    if model in MODELS and not _untold(model):
         return Known(None)
     found: dict[str, Known | Unknown] = st.session_state.setdefault(_FOUND, {})
     if model not in found:
@@ -88,9 +89,11 @@ def of(model: Any) -> Known | Unknown:
 def _asked(typed: str) -> tuple[str, Known | Unknown]:
     """The id to keep for what was typed, and what is known of it."""
     same = next((hit.id for hit in search(typed, 1) if hit.id.casefold() == typed.casefold()), None)
-    if same:
+    if same and not _untold(same):
         return same, Known(None)
     answer = hub.repository(typed, token=st.session_state.get(TOKEN) or None, needs_tensors=uncountable)
+    if isinstance(answer, HubFailure) and same:
+        return same, Known(None, notes=(answer.message,))
     if isinstance(answer, HubFailure):
         near = [answer.base_model] if answer.base_model else [hit.id for hit in search(typed, NEAR)]
         return typed, Unknown(typed, answer.message, tuple(near))
@@ -98,6 +101,12 @@ def _asked(typed: str) -> tuple[str, Known | Unknown]:
     pinned = not isinstance(reference, HubFailure) and reference.revision not in ("", "main")
     name = f"{answer.id}@{answer.revision}" if pinned else answer.id
     return name, _known(answer)
+
+
+@cache
+def _untold(name: str) -> bool:
+    """Whether the catalogue's config.json of a model does not tell its parameters, so that only the Hub's tensors can."""
+    return uncountable(MODELS[name].config, name)
 
 
 def _known(found: Repository) -> Known:

@@ -26,6 +26,8 @@ from calc.units import Bytes
 from pages.parts import texts
 
 UNKNOWN = {"model_type": "wholly_new", "tie_word_embeddings": True}
+STRANGE = "nvidia/Llama-3_3-Nemotron-Super-49B-v1"
+"""A model of the catalogue whose architecture is not known."""
 
 
 def params(server: FakeHub, id: str) -> dict[str, Any]:
@@ -260,7 +262,7 @@ def test_the_page_shows_what_is_known_of_a_repository_of_an_unknown_type(
 
     assert texts.text("verdict.unknown", "en") in app.title[0].value
     assert "the activations are not modelled" in app.title[0].value
-    assert f"{elements:,}" in "\n".join(str(frame.value) for frame in app.table)
+    assert f"{elements:,}" in "\n".join(frame.value.to_string() for frame in app.table)
     least = 8 * elements + 4 * len(tensors) + 8 * 8 * 2048
     assert str(Bytes(least)) in [metric.value for metric in app.metric]
 
@@ -276,3 +278,21 @@ def test_the_page_explains_the_stored_total_of_a_model_from_the_hub(
 
     words = " ".join(str(element.value) for element in app.markdown).replace("\\", "")
     assert "is stored a second time" in words
+
+
+def test_a_model_of_the_catalogue_whose_config_does_not_tell_is_read_from_the_hub(
+    server: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An architecture that is not known: its stored tensors where the Hub answers, one sentence where it does not."""
+    config, tensors = dict(MODELS[STRANGE].config), llama_tensors()
+    server.add(STRANGE, {"config.json": config, "model.safetensors": Weights(tensors)})
+    elements = sum(_size(shape) for _, shape in tensors.values())
+
+    app = opened(server, monkeypatch, {"model": STRANGE})
+
+    assert f"{elements:,}" in "\n".join(frame.value.to_string() for frame in app.table)
+    hub.forget()
+    server.fault("/api/models", Fault(status=500))
+    app = opened(server, monkeypatch, {"model": STRANGE})
+    assert "is not modelled yet" in app.title[0].value
+    assert any("The Hub failed to answer" in str(caption.value).replace("\\", "") for caption in app.caption)

@@ -108,6 +108,15 @@ def test_a_value_that_the_table_does_not_hold_is_refused() -> None:
         counted({"model_type": "qwen3_next", "num_hidden_layers": 1, "layer_types": ["antimatter"]})
 
 
+@pytest.mark.parametrize(
+    ("id", "beside"), [("microsoft/Phi-3.5-vision-instruct", 0), ("MiniMaxAI/MiniMax-M3", 57 * 128)]
+)
+def test_models_of_their_repositories_own_code_hold_what_the_hub_stores(id: str, beside: int) -> None:
+    """To the element; MiniMax M3 stores its routers' correction biases beside its parameters."""
+    (row,) = (row for row in configurations() if row["id"] == id)
+    assert row["hub_total"] == counted(row["config"]).total + beside
+
+
 def test_layers_are_told_by_rule_by_list_and_by_letters() -> None:
     """Nemotron-H spells its layers; older files call the kinds by other names."""
     spelt = counted({"model_type": "nemotron_h", "hybrid_override_pattern": "M*-E"}).total
