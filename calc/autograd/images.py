@@ -61,3 +61,14 @@ def average_pool(x: Tensor, shape: Shape) -> Tensor:
     return record(
         "avg_pool2d", shape, dtype, (x,), lambda g: (empty(before, dtype, "avg_pool2d backward"),), (x.storage,)
     )
+
+
+def unfolded(x: Tensor, shape: Shape) -> Tensor:
+    """Squares of patches as rows (im2col), image by image: the backward folds them back, then joins the images."""
+    before, dtype = x.shape, x.dtype
+
+    def split_backward(g: Tensor) -> tuple[Tensor]:
+        return (empty(before, dtype, "cat"),)
+
+    images = record("split", before, dtype, (x,), split_backward, result=x.storage)
+    return record("im2col", shape, dtype, (images,), lambda g: (empty(before, dtype, "col2im"),))

@@ -29,6 +29,7 @@ FAMILY_FILES = (
     "llama4",
     "llava",
     "gemma3_vision",
+    "mistral3",
     "bert",
     "t5",
     "bart",

@@ -265,9 +265,12 @@ def _flash(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def additive(m: Modules, mask: Tensor, dtype: str) -> Tensor:
     """PyTorch turns a boolean mask into an additive one at each call, and pads its rows to 16."""
-    added = empty(mask.shape, dtype, "zeros_like")
-    flipped = empty(mask.shape, "bool", "logical_not")
-    del flipped
+    if mask.dtype == "bool":
+        added = empty(mask.shape, dtype, "zeros_like")
+        flipped = empty(mask.shape, "bool", "logical_not")
+        del flipped
+    else:
+        added = cast(mask, dtype)
     if m.length % 16:
         added = empty((*mask.shape[:-1], -(-m.length // 16) * 16), dtype, "pad")
     return added

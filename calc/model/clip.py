@@ -95,13 +95,22 @@ def mlp(m: Modules, x: Tensor) -> Tensor:
 
 
 def dims(
-    config: Config, *, patch_size: int = 32, hidden_act: str = "quick_gelu", select: int | None = None
+    config: Config,
+    *,
+    hidden_size: int = 768,
+    intermediate_size: int = 3072,
+    num_hidden_layers: int = 12,
+    num_attention_heads: int = 12,
+    image_size: int = 224,
+    patch_size: int = 32,
+    hidden_act: str = "quick_gelu",
+    select: int | None = None,
 ) -> TowerDims:
-    """CLIPVisionConfig's fields and defaults; `select` is the hidden state that is used, as transformers counts them (0 is the first
-    layer's input), None if all layers are."""
-    hidden = config.integer("hidden_size", default=768)
-    heads = config.integer("num_attention_heads", default=12, high=4096)
-    layers = config.integer("num_hidden_layers", default=12, high=2000)
+    """CLIPVisionConfig's fields, or those of a class like it; `select` is the hidden state that is used, as transformers counts them (0 is
+    the first layer's input), None if all layers are."""
+    hidden = config.integer("hidden_size", default=hidden_size)
+    heads = config.integer("num_attention_heads", default=num_attention_heads, high=4096)
+    layers = config.integer("num_hidden_layers", default=num_hidden_layers, high=2000)
     if hidden // heads * heads != hidden:
         raise ConfigError("vision_config.num_attention_heads", f"should divide hidden_size ({hidden}), not {heads}")
     used = layers
@@ -112,7 +121,7 @@ def dims(
     return TowerDims(
         vocab_size=0,
         hidden_size=hidden,
-        intermediate_size=config.integer("intermediate_size", default=3072),
+        intermediate_size=config.integer("intermediate_size", default=intermediate_size),
         num_hidden_layers=layers,
         num_attention_heads=heads,
         num_key_value_heads=heads,
@@ -121,6 +130,6 @@ def dims(
         attention_dropout=share(config, "attention_dropout"),
         patch_size=config.integer("patch_size", default=patch_size, high=4096),
         num_channels=config.integer("num_channels", default=3, high=64),
-        image_size=config.integer("image_size", default=224, high=65536),
+        image_size=config.integer("image_size", default=image_size, high=65536),
         kinds=("vision",) * used + (APART,) * (layers - used),
     )

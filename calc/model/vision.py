@@ -33,7 +33,9 @@ class Sight(NamedTuple):
     """Pixels, as the tower gets them."""
     patches: int
     tokens: int
-    """Places that it takes in the sequence."""
+    """Features that it becomes, and tokens that they take the place of."""
+    beside: int = 0
+    """Tokens that mark it in the sequence: its rows, its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +75,11 @@ class Seeing(Dims):
         """What the model makes of the batch once the images are in their places, and keeps until its forward is over."""
         return []
 
-    def tower(self, m: Modules, length: int) -> AbstractContextManager[None]:
-        """The part of the run in which the tower looks at the images, each `length` patches long."""
+    def tower(self, m: Modules, length: int, *, one_sequence: bool = False) -> AbstractContextManager[None]:
+        """The part of the run in which the tower looks at the images, each `length` patches long; some towers lay all in one sequence."""
         kinds = tuple([kind for kind in m.whole.kinds if kind.startswith("vision")])
-        return m.within(Stack(replace(self.vision, kinds=kinds), images(m), length, "vision"))
+        count, length = (1, images(m) * length) if one_sequence else (images(m), length)
+        return m.within(Stack(replace(self.vision, kinds=kinds), count, length, "vision"))
 
     def projector(self, m: Modules, length: int) -> AbstractContextManager[None]:
         """The part of the run in which the tower's result becomes features, `length` for each image."""

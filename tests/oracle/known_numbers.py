@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from live_bytes import LiveBytes
+from live_bytes import LiveBytes, _engine_adds_in_place
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -64,6 +64,8 @@ class KnownNumbers(LiveBytes):
             return func(*args, **kwargs)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is aten.add.Tensor and _engine_adds_in_place(args[0]):  # before anything here holds the tensor too
+            return args[0]
         kwargs = kwargs or {}
         if func is aten._local_scalar_dense.default and args[0] in self.numbers:
             with _disable_current_modes():
