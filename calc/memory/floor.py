@@ -20,7 +20,7 @@ from calc.memory.recipes import recipe
 from calc.memory.stored_weights import as_stored, stored_line, stored_problems
 from calc.memory.weights import size
 from calc.model.adapters import layer_of, targeted
-from calc.model.counting import Counted, part_of
+from calc.model.counting import Counted, Part
 from calc.model.parameter_adapters import converted, factor_shapes
 from calc.model.parameters import Parameter
 from calc.model.quantized_checkpoint import QuantizedCheckpoint
@@ -103,17 +103,18 @@ def placed(model: Counted, how: Recipe) -> Iterator[Parameter]:
             yield replace(table, name="lm_head.weight (copy)", dtype=how.dtype, role="head", trainable=True)
     packed = how.quantized is not None and how.quantized.format != "int8"
     layers = {p.name.removesuffix("weight") for p in model.parameters if layer_of(p) is not None} if packed else set()
-    for given in model.parameters:
+    for given, part in model.by_part():
         wide = given.dtype == "fp32" or (
             how.dtype == "fp16" and any(re.search(w, given.name) for w in model.wide_in_fp16)
         )
-        p = replace(given, dtype="fp32" if wide else how.dtype, trainable=given.trainable and adapters is None)
-        runs = given.trainable or part_of(p.name) != "text"
+        trained = given.trainable and _is_trained(part, how)
+        p = replace(given, dtype="fp32" if wide else how.dtype, trainable=trained and adapters is None)
+        runs = given.trainable or part != "text"
         if how.quantized is not None and runs and p.name.endswith("bias") and p.name[:-4] in layers:
             p = replace(
                 p, dtype=how.quantized.compute
             )  # bitsandbytes turns a 4-bit layer's bias in its first forward pass
-        if adapters is None or not given.trainable:  # what no step runs gets no adapter
+        if adapters is None or not trained:  # what no step runs gets no adapter
             yield p if how.quantized is None or layer_of(p) is None else replace(p, dtype=how.quantized.dtype)
             continue
         if any(f".{module}." in f".{p.name}." for module in adapters.saved_modules):
@@ -133,6 +134,11 @@ def placed(model: Counted, how: Recipe) -> Iterator[Parameter]:
         yield p if how.quantized is None else replace(p, dtype=how.quantized.dtype)
         if targeted(layer, adapters.targets) and layer.rpartition(".")[2] not in elsewhere:
             yield from _beside(p, adapters)
+
+
+def _is_trained(part: Part, how: Recipe) -> bool:
+    """Whether a step reaches that part of the model and the plan does not freeze it: towers without an input do not run."""
+    return part in how.trained and (part == "text" or how.images is not None)
 
 
 def _beside(p: Parameter, adapters: Adapters) -> Iterator[Parameter]:

@@ -21,15 +21,21 @@ from calc.model.parameters import Parameter
 from calc.model.recipe import Recipe
 
 Part = Literal["text", "vision", "audio", "projector"]
-_PARTS: tuple[tuple[str, Part], ...] = (
-    (
-        r"projector|projection|merger|connector|multi_modal|multimodal|abstractor|resampler|qformer|perceiver|aligner|modality",
-        "projector",
-    ),
+_TOWERS: tuple[tuple[str, Part], ...] = (
     (r"vision|visual|image|vit\b|pixel|patch_embed", "vision"),
     (r"audio|speech|acoustic", "audio"),
 )
-"""Which part a parameter belongs to, by words in its name; the first that fits. What none fits is text."""
+"""Words in a module's name that say what it looks at or listens to."""
+_BETWEEN = re.compile(
+    r"projector|projection|merger|connector|multi_modal|multimodal|abstractor|resampler|qformer|perceiver|aligner|modality"
+)
+"""Words of a module between a tower and the text model."""
+_LAST_OF_A_TOWER = re.compile(r"merger|connector|projector|resampler|aligner|img_projection|embedding_projection")
+"""Words of such a module where a tower holds it."""
+_TEXT = frozenset(
+    ("language_model", "text_model", "embed_tokens", "layers", "layer", "block", "blocks", "h", "decoder", "lm_head")
+)
+"""Modules within which everything is the text model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +84,31 @@ class Counted:
         return self.total - held + held * chosen // count
 
     def parts(self) -> Mapping[Part, int]:
-        """Elements by part."""
+        """Elements by part; a model without a tower is all text."""
         found: Counter[Part] = Counter()
-        for parameter in self.parameters:
-            found[part_of(parameter.name)] += parameter.numel * parameter.count
+        for parameter, part in self.by_part():
+            found[part] += parameter.numel * parameter.count
         return found
+
+    def by_part(self) -> list[tuple[Parameter, Part]]:
+        """Each parameter with its part."""
+        found = [(parameter, part_of(parameter.name)) for parameter in self.parameters]
+        if any(part in ("vision", "audio") for _, part in found):
+            return found
+        return [(parameter, "text") for parameter, _ in found]
 
 
 def part_of(name: str) -> Part:
-    """The part of the model that a parameter belongs to, by its name."""
-    for words, part in _PARTS:
-        if re.search(words, name) and "language_model" not in name:
-            return part
+    """The part of a model with towers that a parameter belongs to: the first module in its name that says so; else text."""
+    modules = name.split(".")
+    for module, inner in zip(modules, (*modules[1:], ""), strict=True):
+        if module in _TEXT:
+            return "text"
+        if _BETWEEN.search(module):
+            return "projector"
+        for words, part in _TOWERS:
+            if re.search(words, module):
+                return "projector" if _LAST_OF_A_TOWER.search(inner) else part
     return "text"
 
 

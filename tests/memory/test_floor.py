@@ -18,7 +18,7 @@ PLANS: list[dict[str, Any]] = [
     {"method": "full", "optimizer": "adafactor"},
     {"method": "full", "precision": "bf16-master"},
     {"method": "lora", "precision": "bf16-mixed", "lora": {"rank": 3, "target_modules": "attention"}},
-    {"method": "lora", "lora": {"target_modules": ["q_proj", "up_proj", "query", "dense"], "modules_to_save": ["lm_head"]}},
+    {"method": "lora", "lora": {"target_modules": ["q_proj", "up_proj", "query", "fc1"], "modules_to_save": ["lm_head"]}},
     {"method": "qlora", "lora": {"use_dora": True}, "quantization": {"upcast_for_training": True}},
     {"method": "qlora", "quantization": {"format": "int8"}},
 ]  # fmt: skip
@@ -96,3 +96,25 @@ def test_a_plan_that_cannot_run_is_refused() -> None:
             scenario({"config": {"model_type": "mamba"}}, {"sharding": {"strategy": "ddp"}}),
             counted({"model_type": "mamba"}),
         )
+
+
+@pytest.mark.parametrize(
+    ("images", "trained"),
+    [
+        ({}, {"text"}),
+        ({"per_sequence": 1}, {"text", "vision", "projector"}),
+        ({"per_sequence": 1, "train_vision": False}, {"text", "projector"}),
+        ({"per_sequence": 1, "train_text": False, "train_vision": False}, {"projector"}),
+    ],
+    ids=str,
+)
+def test_only_the_parts_that_run_and_are_not_frozen_are_trained(images: dict[str, Any], trained: set[str]) -> None:
+    """A vision tower without images has no gradients, and a frozen part has none either."""
+    config = {"model_type": "idefics3"}
+    model = counted(config)
+    least = floor(scenario({"config": config}, {"images": images}), model)
+    parts = model.parts()
+    assert {"text", "vision", "projector"} == set(parts)
+    assert sum(parts[part] for part in trained) == least.parameters.trainable  # type: ignore[index]
+    (gradients,) = (line for line in least.instants[1].lines if line.component == "gradients")
+    assert 2 * least.parameters.trainable == gradients.bytes

@@ -136,6 +136,24 @@ def test_parts_of_a_vision_language_model() -> None:
     assert found.embedding + found.head == 2 * 32064 * 4096
 
 
+PARTS = {
+    "qwen2_5_vl": {"text": 72_706_203_648, "vision": 2_826_102_528, "projector": 256_922_624},
+    "qwen2_audio": {"text": 12_049_846_272, "audio": 636_968_960, "projector": 5_246_976},
+    "phi4_multimodal": {"text": 4_400_286_720, "vision": 428_567_744, "audio": 466_432_256, "projector": 12_982_272},
+    "gemma3n_text": {"text": None},
+    "distilbert": {"text": None},
+    "blt": {"text": None},
+}
+"""What each type's classes hold by default, where a model is all text its total: not every projection is a projector."""
+
+
+@pytest.mark.parametrize("model_type", PARTS)
+def test_parts_are_told_by_the_names_of_modules(model_type: str) -> None:
+    """The first module in a name that is a tower, or stands between one and the text model."""
+    found = counted({"model_type": model_type})
+    assert {part: size or found.total for part, size in PARTS[model_type].items()} == found.parts()
+
+
 ACTIVE = {
     "deepseek-ai/DeepSeek-V3": 37_552_282_624,
     "mistralai/Mixtral-8x7B-v0.1": 12_879_925_248,
