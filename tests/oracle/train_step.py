@@ -135,6 +135,7 @@ class Saved:
             and key not in self.own
             and (key not in self.storages or self.storages[key][0]() is None)
         ):
+            self.storages.pop(key, None)  # in the order of saving, also where memory is used again
             self.storages[key] = (weakref.ref(storage), self.modules[-1] if self.modules else "", tensor.dtype)
         return tensor
 
