@@ -36,8 +36,9 @@ def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1)) -
     )  # fmt: skip
 
 
-def efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-    """The memory-efficient kernel, which takes a mask: also saves the mask, and a log-sum-exp padded to 32 tokens.
+def efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, calls: int = 1) -> Tensor:
+    """The memory-efficient kernel, which takes a mask: also saves the mask, and a log-sum-exp padded to 32 tokens. `calls` that are alike
+    are counted as one.
 
     Fewer heads of keys and values are broadcast; their gradients are made for every head and summed. A mask that is trained
     (batch, heads, length, length of the keys) gets a gradient whose rows are padded to 16.
@@ -66,5 +67,5 @@ def efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     inputs = (q, k, v, mask) if mask is not None and trained else (q, k, v)
     return record(
         "efficient attention", (batch, heads, length, v.shape[-1]), dtype, inputs, backward, saved, saves_output=True,
-        extra=(((batch, heads, padded), "fp32", "log-sum-exp"), ((1,), "i64", "seed"), ((1,), "i64", "offset")),
+        extra=(((batch, heads, padded), "fp32", "log-sum-exp"), ((calls,), "i64", "seed"), ((calls,), "i64", "offset")),
     )  # fmt: skip

@@ -72,3 +72,22 @@ def unfolded(x: Tensor, shape: Shape) -> Tensor:
 
     images = record("split", before, dtype, (x,), split_backward, result=x.storage)
     return record("im2col", shape, dtype, (images,), lambda g: (empty(before, dtype, "col2im"),))
+
+
+def reordered(x: Tensor) -> Tensor:
+    """Rows in another order: a copy; the backward fills zeros and puts the gradient into a copy of them."""
+    shape, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        zeros = empty(shape, dtype, "new_zeros")
+        result = empty(shape, dtype, "index_put")
+        del zeros
+        return (result,)
+
+    return record("index", shape, dtype, (x,), backward)
+
+
+def stacked_heads(x: Tensor, count: int, shape: Shape) -> Tensor:
+    """(rows, count·heads·head_dim) seen as `count` tensors of `shape`, one after another: a gradient is laid out anew."""
+    before, dtype = x.shape, x.dtype
+    return record("view", (count, *shape), dtype, (x,), lambda g: (empty(before, dtype, "clone"),), result=x.storage)

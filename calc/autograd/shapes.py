@@ -136,6 +136,11 @@ def split_heads(x: Tensor) -> tuple[Tensor, ...]:
     return _pieces(x, [(batch, 1, length, head_dim) for _ in range(num_heads)])
 
 
+def split_as(x: Tensor, shapes: Sequence[Shape]) -> tuple[Tensor, ...]:
+    """Views of those shapes, side by side in x."""
+    return _pieces(x, shapes)
+
+
 def _pieces(x: Tensor, shapes: Sequence[Shape]) -> tuple[Tensor, ...]:
     shape, dtype = x.shape, x.dtype
     pieces = tuple([Tensor(s, dtype, x.storage, x.heads_first) for s in shapes])

@@ -30,6 +30,7 @@ FAMILY_FILES = (
     "llava",
     "gemma3_vision",
     "mistral3",
+    "qwen2_5_vl",
     "bert",
     "t5",
     "bart",

@@ -89,6 +89,8 @@ class Modules:
         """What puts images in the place of their tokens, in the result of the input embedding."""
         self.masks: Mapping[str, Tensor | None] | None = None
         """Masks that were made before the text model runs, in place of its own."""
+        self.frame: list[Tensor] = []
+        """What the model around the text model keeps alive until its forward is over."""
         self.seen: list[Tensor] = []
         """What the model hands back of its images, alive until the loss is there."""
         self.apart = False

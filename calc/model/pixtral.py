@@ -5,7 +5,7 @@ Mirrors transformers 5.24.0 models/pixtral/modeling_pixtral.py.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from calc.autograd.elementwise import cast, scale
 from calc.autograd.images import joined, unbound
@@ -102,4 +102,4 @@ def dims(config: Config, *, select: int) -> TowerDims:
     return clip_dims(config, select=select, **DEFAULTS)
 
 
-DEFAULTS = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "patch_size": 16, "image_size": 1024, "hidden_act": "gelu"}  # fmt: skip
+DEFAULTS: dict[str, Any] = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "patch_size": 16, "image_size": 1024, "hidden_act": "gelu"}  # fmt: skip

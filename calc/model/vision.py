@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from calc.autograd.elementwise import cast
 from calc.autograd.images import masked_scatter, patches
@@ -47,6 +47,11 @@ class TowerDims(Dims):
     image_size: int = 0
     """Side of the images that it was made for, in pixels."""
 
+    @property
+    def frames(self) -> tuple[int, ...]:
+        """How many frames a patch of a video reaches over, where there are videos."""
+        return ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Seeing(Dims):
@@ -56,6 +61,8 @@ class Seeing(Dims):
     language: Family
     """The family of the text model."""
     vision: TowerDims
+    kinds_of_places: ClassVar[int] = 1
+    """Masks that are made of the token ids: where images are, where videos are."""
     home: str = "model.language_model"
     """Where the text model hangs."""
 
@@ -95,26 +102,26 @@ def images(m: Modules) -> int:
 def body(m: Modules, ids: Tensor) -> Tensor:
     """Token ids (rows,) to hidden states (rows, hidden_size)."""
     c: Seeing = m.c
-    held: list[Tensor] = []
     text = replace(c.text, kinds=tuple([kind for kind in c.kinds if not kind.startswith("vision")]))
-    m.sees = partial(_merged, m, c, held)
+    m.sees = partial(_merged, m, c)
     with m.within(Stack(text, m.batch, m.length, "text", c.home, m.recipe.padded)):
         x = c.language.body(m, ids)
     m.masks = None
+    m.frame.clear()
     return x
 
 
-def _merged(m: Modules, c: Seeing, held: list[Tensor], embedded: Tensor) -> Tensor:
-    """The embeddings of the tokens, those of images replaced by what is seen. `held` lives as long as the forward."""
+def _merged(m: Modules, c: Seeing, embedded: Tensor) -> Tensor:
+    """The embeddings of the tokens, those of images replaced by what is seen."""
     if m.recipe.images is None:
         _stands_by(m, c)
         return embedded
     features = c.look(m, c.sight(m.recipe.images.height, m.recipe.images.width))
-    places = empty((m.batch, m.length), "bool", "eq")
-    merged = masked_scatter(embedded, places, features)
-    held += [features, places]
+    places = [empty((m.batch, m.length), "bool", "eq") for _ in range(c.kinds_of_places)]
+    merged = masked_scatter(embedded, places[0], features)
+    m.frame += [features, *places]
     del embedded  # the model's name for both
-    held += c.arranged(m)
+    m.frame += c.arranged(m)
     return merged
 
 
@@ -152,7 +159,7 @@ def given(c: Seeing, recipe: Recipe) -> tuple[Input, ...]:
 def patch_embedding(m: Modules, name: str, pixels: Tensor, count: int, *, bias: bool) -> Tensor:
     """Pixels in the weight's dtype, then a convolution: (images·count, hidden_size), for `count` patches of each image."""
     c: TowerDims = m.c
-    kernel = (c.hidden_size, c.num_channels, c.patch_size, c.patch_size)
+    kernel: tuple[int, ...] = (c.hidden_size, c.num_channels, *c.frames, c.patch_size, c.patch_size)
     weight = m.weight(f"{name}.weight", kernel, "other")
     offset = m.weight(f"{name}.bias", (c.hidden_size,), "bias") if bias else None
     x = cast(pixels, weight.dtype)
