@@ -16,8 +16,6 @@ TRUTHS = (
     "steps_real", "steps_whole",
 )  # fmt: skip
 """The files of recorded steps on one card."""
-NOT_MODELLED = frozenset(("ernie4_5_moe@2",))
-"""Models whose activations are not modelled yet."""
 CARD = "a100-sxm-80gb"
 """The pretended card chooses kernels as an A100 does."""
 

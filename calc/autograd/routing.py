@@ -83,6 +83,24 @@ def divided_in_place(x: Tensor, divisor: Tensor) -> Tensor:
     return record("div_", shape, dtype, (x, divisor), backward, kept, result=x.storage)
 
 
+def divided(x: Tensor, divisor: Tensor) -> Tensor:
+    """x / divisor (rows, 1): saves both."""
+    shape, rows, dtype = x.shape, divisor.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor, Tensor]:
+        first = empty(shape, dtype, "div")
+        second = empty(shape, dtype, "div")
+        third = empty(shape, dtype, "neg")
+        by_divisor = empty(shape, dtype, "mul")
+        del first, second, third
+        by_x = empty(shape, dtype, "div")
+        reduced = empty(rows, dtype, "sum")
+        del by_divisor
+        return by_x, reduced
+
+    return record("div", shape, dtype, (x, divisor), backward, (x.storage, divisor.storage))
+
+
 def normalized_in_place(x: Tensor) -> Tensor:
     """x /= x.sum(-1, keepdim=True)."""
     return divided_in_place(x, total(x))

@@ -173,6 +173,12 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
             f"transformers refuses {plan.attention} for {model.name}; it takes {can}.",
             "plan.attention",
         )
+    if plan.gradient_checkpointing != "none" and not model.family.checkpoints:
+        raise Refused(
+            "checkpointing_refused",
+            f"transformers cannot checkpoint the layers of {model.name}; choose none.",
+            "plan.gradient_checkpointing",
+        )
     if plan.attention.startswith("flash") and model.dims.head_dim > FLASH_HEAD_DIM:
         raise Refused(
             "head_too_wide",

@@ -83,7 +83,9 @@ def embeddings(m: Modules, ids: Tensor) -> Tensor:
     c = m.c
     stem, width, rows = f"{c.names.stem}.embeddings", c.embedding_size, m.rows if c.counted_positions else m.length
     positions = (
-        counted_positions(m) if c.counted_positions else Tensor((m.length,), "i64", Standing((m.length,), "i64", "positions"))
+        counted_positions(m)
+        if c.counted_positions
+        else Tensor((m.length,), "i64", Standing((m.length,), "i64", "positions"))
     )
     segments = empty((rows,), "i64", "gather") if c.type_vocab_size else None
     words = m.embedding(f"{stem}.word_embeddings", ids, c.vocab_size, width)
@@ -170,10 +172,16 @@ def masked_lm_logits(m: Modules, x: Tensor) -> Tensor:
         "gelu" if c.names.stem in ("roberta", "electra") else c.hidden_act,
     )
     x = layer_norm(m, norm, x)
-    table = (
-        m.tied() if c.tie_word_embeddings else m.weight(f"{decoder}.weight", (c.vocab_size, c.embedding_size), "head")
-    )
-    return m.product(x, table, m.weight(bias, (c.vocab_size,), "bias"))
+    rows = (c.vocab_size,)
+    if c.tie_word_embeddings:
+        return m.product(x, m.tied(), m.weight(bias, rows, "bias"))
+    table = m.weight(f"{decoder}.weight", (c.vocab_size, c.embedding_size), "head")
+    if c.names.stem != "albert":
+        return m.product(x, table, m.weight(bias, rows, "bias"))
+    m.apart = True  # the bias that would be tied too
+    m.weight(bias, rows, "bias")
+    m.apart = False
+    return m.product(x, table, m.weight(f"{decoder}.bias", rows, "bias"))
 
 
 MASKED_LM_HEADS: Mapping[str, tuple[str, str, str, str]] = {
@@ -190,6 +198,7 @@ MASKED_LM_HEADS: Mapping[str, tuple[str, str, str, str]] = {
         "generator_lm_head",
         "generator_lm_head.bias",
     ),
+    "albert": ("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias"),
     "distilbert": ("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector.bias"),
 }
 """Transformation, norm, product and bias of the masked-language head, by the class's stem."""
@@ -212,6 +221,7 @@ CLASSIFIERS: Mapping[str, tuple[str, str, str, bool]] = {
     "bert": ("bert.pooler.dense", "tanh", "classifier", False),
     "roberta": ("classifier.dense", "tanh", "classifier.out_proj", True),
     "electra": ("classifier.dense", "gelu", "classifier.out_proj", True),
+    "albert": ("albert.pooler", "tanh", "classifier", False),
     "distilbert": ("pre_classifier", "relu", "classifier", False),
 }
 """First matrix, activation and last matrix of the classifier of sequences, and whether it drops out first, by the class's stem."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from calc.autograd.elementwise import add_in_place, cast, mul, softmax
+from calc.autograd.linear import mm
 from calc.autograd.routing import gather, grouped_mm, normalized_in_place, summed_copies, topk, weighted
 from calc.autograd.shapes import reshape, split
 from calc.autograd.tensor import Tensor, empty
@@ -54,11 +55,13 @@ def router(m: Modules, name: str, x: Tensor, *, lowered: bool = True) -> Routed:
     return logits, cast(values, logits.dtype) if lowered else values, places
 
 
-def routed_logits(m: Modules, name: str, x: Tensor, *, dtype: str | None = None) -> Tensor:
+def routed_logits(
+    m: Modules, name: str, x: Tensor, *, dtype: str | None = None, outside_autocast: bool = False
+) -> Tensor:
     """The router's product, with a weight of its own dtype if it has one: it is a parameter, so PEFT's adapter is added to the weight."""
     weight = m.weight(f"{name}.weight", (m.c.num_experts, x.shape[-1]), "router", dtype=dtype)
     whole, held = adapted_router(m, name, weight)
-    logits = m.product(x, whole)
+    logits = mm(x, whole) if outside_autocast else m.product(x, whole)
     del held
     return logits
 

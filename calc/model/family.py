@@ -76,6 +76,8 @@ class Family:
     """Last hidden states to the loss and the logits, head included, of a class whose loss is not that of the next token."""
     attentions: tuple[str, ...] = ("eager", "sdpa", "flash_attention_2", "flash_attention_3")
     """Implementations that the class accepts."""
+    checkpoints: bool = True
+    """The class can checkpoint its layers."""
     buffers: Callable[[Any, int], int] = lambda dims, size: rotary_buffers(dims.head_dim)
     """Bytes of the tensors that are neither weights nor saved (rotary frequencies, in fp32), for weights of `size` bytes an element."""
     given: Callable[[Any, Recipe], tuple[Input, ...]] = lambda dims, recipe: ()

@@ -11,16 +11,18 @@ from calc.model.modules import Modules
 
 
 def stack_kinds(encoder: int, decoder: int) -> tuple[str, ...]:
-    """The kind of each layer, encoder first.
+    """The kind of each layer, encoder first."""
+    return (*sharing_kinds("encoder", encoder), *sharing_kinds("decoder", decoder))
 
-    What a stack shares is made by its first layer, last let go of by its second, and in the backward pass the last layer makes its gradient.
+
+def sharing_kinds(name: str, layers: int) -> tuple[str, ...]:
+    """The kinds of layers that share something.
+
+    It is made by the first of them and last let go of by the first or second, and in the backward pass the last makes its gradient.
     """
-    kinds: list[str] = []
-    for name, layers in (("encoder", encoder), ("decoder", decoder)):
-        ends = ["first", "second", "last"] if layers > 2 else ["first", "last"][:layers]
-        named = [f"{name} {end}" for end in ends]
-        kinds += [*named[:-1], *[name] * (layers - len(named)), named[-1]]
-    return tuple(kinds)
+    ends = ["first", "second", "last"] if layers > 2 else ["first", "last"][:layers]
+    named = [f"{name} {end}" for end in ends]
+    return (*named[:-1], *[name] * (layers - len(named)), named[-1])
 
 
 def shifted_right(m: Modules) -> Tensor:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from oracle_rows import EXPLAINED, NOT_MODELLED, TRUTHS, configs, rows
-
-from calc import Scenario, estimate
-from calc.memory.problems import Refused
+from oracle_rows import EXPLAINED, TRUTHS, rows
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
@@ -14,8 +11,6 @@ def test_every_recorded_step_is_met(truth: str) -> None:
     """To the byte, or within the bound that stands beside the reason why not."""
     wrong = []
     for row in rows(truth):
-        if row.model in NOT_MODELLED:
-            continue
         known = row.explained
         for moment, (ours, theirs) in row.differences().items():
             if known is None or abs(ours - theirs) > known.bound * theirs:
@@ -28,8 +23,6 @@ def test_nearly_all_recorded_steps_are_met_to_the_byte() -> None:
     used, exact, all_rows = set(), 0, 0
     for truth in TRUTHS:
         for row in rows(truth):
-            if row.model in NOT_MODELLED:
-                continue
             all_rows += 1
             if row.differences():
                 used.add(row.explained)
@@ -38,10 +31,3 @@ def test_nearly_all_recorded_steps_are_met_to_the_byte() -> None:
     assert all_rows > 2000
     assert exact > 0.95 * all_rows
     assert used == set(EXPLAINED)
-
-
-@pytest.mark.parametrize("model", sorted(NOT_MODELLED))
-def test_what_is_not_modelled_says_so(model: str) -> None:
-    """A model that is left out above is one that `estimate` refuses."""
-    with pytest.raises(Refused):
-        estimate(Scenario.model_validate({"model": {"config": configs()[model]}}))

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from oracle_rows import CARD, GOLDEN, NOT_MODELLED, configs
+from oracle_rows import CARD, GOLDEN, configs
 
 from calc import Scenario
 from calc.catalog.gpus import GPUS
@@ -34,7 +34,7 @@ def how_many(blocks: str) -> int:
 
 @pytest.mark.parametrize(
     "row",
-    [row for row in recorded("parameters") if row["case"]["model"] not in NOT_MODELLED],
+    recorded("parameters"),
     ids=lambda row: row["case"]["model"],
 )
 def test_the_class_has_the_counted_parameters(row: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ def by_block(step: Step) -> dict[int | None, Counter[tuple[str, int]]]:
 
 @pytest.mark.parametrize(
     "row",
-    [row for row in recorded("saved") if row["case"]["model"] not in NOT_MODELLED and not _drawn(row)],
+    [row for row in recorded("saved") if not _drawn(row)],
     ids=lambda row: " ".join(
         (row["case"]["model"], row["case"]["plan"]["attention"], row["case"]["plan"]["precision"])
     ),

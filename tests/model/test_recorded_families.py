@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -17,7 +18,7 @@ from calc.memory.step import run
 from calc.model import Architecture, architecture
 from calc.scenario import Scenario
 
-FILES = ("steps_seq2seq",)
+FILES = ("steps_seq2seq", "steps_encoders", "steps_decoders")
 
 
 def golden(name: str) -> list[dict[str, Any]]:
@@ -89,7 +90,12 @@ def test_parameters_have_the_names_and_shapes_of_the_classes() -> None:
     for name, known in models().items():
         step = run(built(name), recipe(Scenario.model_validate({"model": name}).plan, GPUS["a100-sxm-80gb"]))
         theirs = {(pattern, tuple(shape)) for pattern, shape, _ in known["shapes"]}
-        ours = {(p.name, p.shape) for p in step.parameters}
+        ours = {(folded(p.name), p.shape) for p in step.parameters}
         if missing := theirs ^ ours:
             off[name] = sorted(missing)
     assert {} == off
+
+
+def folded(name: str) -> str:
+    """A name with a * for its first number, as the recording has it."""
+    return name if "*" in name else re.sub(r"\.\d+\.", ".*.", name, count=1)

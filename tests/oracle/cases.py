@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from models import MODELS, MORE, REAL, SMALL, TINY
+from vision_models import CASES as VISION
 
 Case = dict[str, Any]
 
@@ -197,7 +198,7 @@ TRUTHS = (
                 Grid(names, precision=("fp32", "bf16-autocast")),
                 Grid(names, attention=("sdpa", "eager"), more=({"padded": True},)),
                 Grid(
-                    names,
+                    [name for name in names if "Classification" not in MODELS[name].auto],
                     precision=("bf16", "bf16-autocast"),
                     more=lora(24, targets=(targets, "all-linear"), dropout=0.05),
                 ),
@@ -469,6 +470,13 @@ TRUTHS = (
             Grid(MIXED_REAL, batches=((1, 1024),)),
         ),
         sample=8,
+    ),
+    Truth(
+        "steps_vision",
+        "Whole steps of models that see images, their parts frozen and trained",
+        "vision_step",
+        VISION,
+        sample=3,
     ),
     Truth(
         "steps_whole",

@@ -463,6 +463,7 @@ MASKED, SEQUENCE, TOKENS_OF = (
     f"AutoModelFor{task}" for task in ("MaskedLM", "SequenceClassification", "TokenClassification")
 )
 SMALL_ENCODER = TOKENS | {"hidden_size": 240, "intermediate_size": 616, "num_attention_heads": 6}
+ALBERT = {"embedding_size": 104} | dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.1)
 MODERN = SMALL_ENCODER | {"num_hidden_layers": 5, "local_attention": 48, "cls_token_id": 1, "sep_token_id": 2}
 
 
@@ -471,7 +472,22 @@ def encoder(name: str, config: str, auto: str, attention: tuple[str, ...] = BOTH
     return Model(name, config, given, attention, "encoder", auto=auto)
 
 
+EXPERTS = {"num_experts": 8, "num_experts_per_tok": 3}
+
+
 MORE = (
+    decoder("flex_olmo", "FlexOlmoConfig", SQUARE, **EXPERTS),
+    decoder(
+        "mellum",
+        "MellumConfig",
+        FREE,
+        **EXPERTS,
+        num_hidden_layers=4,
+        moe_intermediate_size=424,
+        sliding_window=16,
+        layer_types=["full_attention", "sliding_attention"] * 2,
+        mlp_layer_types=["dense", *["sparse"] * 3],
+    ),
     encoder("modernbert@5", "ModernBertConfig", MASKED, **MODERN),
     encoder(
         "modernbert-full@2",
@@ -483,6 +499,16 @@ MORE = (
         | dict.fromkeys(("attention_dropout", "mlp_dropout", "embedding_dropout"), 0.1),
     ),
     encoder("modernbert-sequence@2", "ModernBertConfig", SEQUENCE, **MODERN | {"num_hidden_layers": 2}),
+    encoder("albert@5", "AlbertConfig", MASKED, **SMALL_ENCODER | {"num_hidden_layers": 5}, **ALBERT),
+    encoder(
+        "albert-groups@4",
+        "AlbertConfig",
+        MASKED,
+        **SMALL_ENCODER | {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
+        **ALBERT,
+    ),
+    encoder("albert-sequence@2", "AlbertConfig", SEQUENCE, **SMALL_ENCODER, **ALBERT),
+    encoder("albert-token@2", "AlbertConfig", TOKENS_OF, **SMALL_ENCODER, **ALBERT),
     encoder("modernbert-token@2", "ModernBertConfig", TOKENS_OF, **MODERN | {"num_hidden_layers": 2}),
     decoder("youtu", "YoutuConfig", ALIKE, **LATENT_HEADS, q_lora_rank=104),
     seq2seq("t5@3+4", "T5Config", **T5, num_layers=3, num_decoder_layers=4),
