@@ -12,6 +12,7 @@ from calc.catalog.optimizers import OPTIMIZERS
 from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
+from calc.memory.images import refuse_images
 from calc.memory.recipes import PRECISIONS, flash_runs, recipe
 from calc.memory.refused import Refused
 from calc.memory.stored_weights import as_stored, stored_problems
@@ -186,6 +187,7 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
             "plan.attention",
         )
     _refuse_kernels(plan, model)
+    refuse_images(plan, model)
     refuse_parameter_adapters(plan, model.model_type)
     if not isinstance(plan, FullFineTuning) and plan.lora.target_modules != "all-linear":
         refuse_targets(plan, model.model_type, model.name, _parameters(model))
