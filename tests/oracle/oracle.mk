@@ -28,4 +28,4 @@ oracle: oracle-environment  ## measure every truth again and write tests/golden/
 	$(ORACLE_PYTHON) $(ORACLE) record $(TRUTH)
 
 oracle-check: oracle-environment  ## measure a sample (FULL=1: everything) and compare exactly
-	$(ORACLE_PYTHON) $(ORACLE) check $(if $(FULL),--full) $(TRUTH)
+	$(ORACLE_PYTHON) $(ORACLE) check $(TRUTH) $(if $(FULL),--full)
