@@ -12,7 +12,7 @@ from calc.catalog.optimizers import OPTIMIZERS
 from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
-from calc.memory.images import refuse_images
+from calc.memory.images import image_problems, refuse_images
 from calc.memory.recipes import PRECISIONS, flash_runs, recipe
 from calc.memory.refused import Refused
 from calc.memory.stored_weights import as_stored, stored_problems
@@ -38,6 +38,7 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
     if model is not None:
         found += stored_problems(plan, model.checkpoint, gpu)
         _refuse_on(plan, model)
+        found += image_problems(plan, model)
         kept = as_stored(plan, model.checkpoint, gpu)
         if kept is not None and kept.base is None:
             raise Refused(
@@ -73,6 +74,18 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                 blocking=False,
             )
         )
+    if model is not None and not isinstance(plan, FullFineTuning):
+        _, bare = converted(model.model_type, plan.lora.target_modules, FRAMEWORKS[plan.framework].grouped_experts)
+        if "gate_up_proj" in bare or "down_proj" in bare:
+            found.append(
+                Problem(
+                    "adapted_experts",
+                    "PEFT adapts the experts' parameters here, and each layer keeps an adapted copy of all its experts for the backward "
+                    "pass; target the attention's layers to leave the experts alone.",
+                    "plan.lora.target_modules",
+                    blocking=False,
+                )
+            )
     optimizer = OPTIMIZERS[plan.optimizer]
     if optimizer.blocked:
         nearest = f" The nearest that can: {optimizer.instead}." if optimizer.instead else ""
