@@ -48,4 +48,5 @@ def test_older_releases_adapt_each_expert_s_layers() -> None:
     assert older.problems == ()
     experts, rank, hidden, wide = 8, 8, 64, 96
     attention = estimate(asked(target_modules="attention")).parameters.trainable
-    assert older.parameters.trainable == attention + 2 * experts * 3 * rank * (hidden + wide)
+    router = 2 * rank * (hidden + experts)
+    assert older.parameters.trainable == attention + router + 2 * experts * 3 * rank * (hidden + wide)
