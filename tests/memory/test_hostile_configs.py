@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from calc import Refused, Scenario, estimate
+from calc.memory.floor import floor
+from calc.model import ConfigError, UnknownArchitecture, typed
+from calc.model.about import about
+from calc.model.counting import counted
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "configs.jsonl.gz"
 JUNK: list[Any] = [
@@ -66,3 +70,27 @@ def test_ten_thousand_mutated_configs_never_crash() -> None:
 
     assert answers > 1000
     assert refusals > 1000
+
+
+def test_two_thousand_mutated_configs_never_crash_what_is_known_of_parameters() -> None:
+    """Counts, stored totals, quantised checkpoints and the floor of a step: a number, or an error with its field."""
+    with gzip.open(GOLDEN, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    chance = random.Random(20261129)
+    known = 0
+    for _ in range(2000):
+        row = chance.choice(rows)
+        config = mutated(row["config"], chance)
+        plan = {"method": chance.choice(["full", "lora", "qlora"])}
+        try:
+            found = about(counted(typed(config, row["id"])), config, row["hub_total"] or chance.randrange(10**12))
+            least = floor(
+                Scenario.model_validate({"model": {"config": config}, "plan": plan}), found.model, found.checkpoint
+            )
+        except (ConfigError, UnknownArchitecture, Refused) as error:
+            assert 10 < len(str(error)) < 400
+        else:
+            assert least.peak.allocated > 0
+            known += 1
+
+    assert known > 300
