@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from calc.catalog.frameworks import FRAMEWORKS
+from calc.memory.breakdown import Problem
 from calc.memory.refused import Refused
 from calc.model.family import Architecture
 from calc.model.recipe import PARTS
@@ -14,7 +15,7 @@ MEASURED = "transformers-5.24"
 
 
 def refuse_images(plan: Plan, model: Architecture) -> None:
-    """Raises `Refused` for images that a model cannot see, that do not fit its sequences, or whose run was not measured."""
+    """Raises `Refused` for images that a model cannot see, or whose run was not measured."""
     given, dims = plan.images, model.dims
     trained = {part for part in PARTS if getattr(given, f"train_{part}")}
     if not isinstance(dims, Seeing):
@@ -49,11 +50,23 @@ def refuse_images(plan: Plan, model: Architecture) -> None:
         )
     if reason := dims.unable(given.height, given.width):
         raise Refused("image_not_seen", f"{model.name} cannot see this image: {reason}.", "model")
+
+
+def image_problems(plan: Plan, model: Architecture) -> tuple[Problem, ...]:
+    """Images whose tokens are more than a sequence has."""
+    given, dims = plan.images, model.dims
+    if not isinstance(dims, Seeing) or not given.per_sequence:
+        return ()
     sight = dims.sight(given.height, given.width)
     tokens = given.per_sequence * (sight.tokens + sight.beside)
-    if tokens > plan.seq_len:
-        raise Refused(
+    if tokens <= plan.seq_len:
+        return ()
+    return (
+        Problem(
             "images_too_long",
-            f"the images take {tokens:,} tokens of a sequence and only {plan.seq_len:,} fit; lengthen it, or take fewer or smaller ones.",
+            f"The images take {tokens:,} tokens of a sequence and only {plan.seq_len:,} fit, which the class refuses; lengthen it, or take "
+            "fewer or smaller ones.",
             "plan.seq_len",
-        )
+            blocking=False,
+        ),
+    )

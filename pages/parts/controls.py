@@ -10,6 +10,7 @@ from calc import scenario as kinds
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import GPUS
 from calc.catalog.optimizers import OPTIMIZERS
+from calc.model.vision import Seeing
 from pages.parts import models, state, texts
 from pages.parts.state import t
 from pages.parts.stops import stops
@@ -47,6 +48,10 @@ def draw() -> None:
         _words(kinds.Checkpointing),
         _labels("gradient_checkpointing", kinds.Checkpointing),
     )
+    eyes = models.eyes()
+    if eyes is not None or state.kept("plan.images.per_sequence"):
+        with st.expander(t("images")):
+            _images(eyes)
     if method != "full":
         with st.expander(t("adapter")):
             _adapter()
@@ -67,6 +72,22 @@ def _adapter() -> None:
         _number("plan.lora.dropout", step=0.05)
         _switch("plan.lora.use_dora")
     _names("plan.lora.modules_to_save", ["embed_tokens", "lm_head"])
+
+
+def _images(eyes: Seeing | None) -> None:
+    """How many images, of what size, and which parts of the model are trained."""
+    _number("plan.images.per_sequence")
+    if state.kept("plan.images.per_sequence"):
+        left, right = st.columns(2)
+        with left:
+            _number("plan.images.height")
+        with right:
+            _number("plan.images.width")
+        if eyes is not None:
+            seen = eyes.sight(state.kept("plan.images.height"), state.kept("plan.images.width"))
+            st.caption(t("images.tokens", height=seen.height, width=seen.width, tokens=seen.tokens + seen.beside))
+    for part in ("text", "vision", "projector"):
+        _switch(f"plan.images.train_{part}")
 
 
 def _targets() -> None:

@@ -13,11 +13,12 @@ from calc import hub
 from calc.catalog.models import MODELS, search
 from calc.examples import EXAMPLES
 from calc.hub import HubFailure, Repository
-from calc.model import ConfigError
+from calc.model import ConfigError, UnknownArchitecture, architecture
 from calc.model import typed as with_type
 from calc.model.counting import Counted, counted, uncountable
 from calc.model.quantized_checkpoint import quantized_checkpoint
 from calc.model.stored_tensors import of_tensors
+from calc.model.vision import Seeing
 from calc.scenario import ConfigModel
 from calc.units import KIB, count, readable
 from pages.parts import custom, state, texts
@@ -72,6 +73,18 @@ def dequantizes() -> bool:
     except ConfigError:
         return False
     return stored is not None and stored.method.dequantizes
+
+
+def eyes() -> Seeing | None:
+    """What the model sees images with; None where it sees none."""
+    model, known = state.kept("model"), current()
+    if isinstance(known, Unknown):
+        return None
+    try:
+        dims = architecture(known.config if known.config is not None else with_type(MODELS[model].config, model)).dims
+    except (ConfigError, UnknownArchitecture):
+        return None
+    return dims if isinstance(dims, Seeing) else None
 
 
 def of(model: Any) -> Known | Unknown:

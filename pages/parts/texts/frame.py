@@ -30,6 +30,11 @@ TEXTS = {
     "download.markdown": Text("Markdown", "Markdown"),
     "more": Text("Kernels, framework, accumulation", "커널, 프레임워크, 누적"),
     "adapter": Text("Adapter details", "어댑터 세부 설정"),
+    "images": Text("Images and parts that are trained", "이미지와 학습할 부분"),
+    "images.tokens": Text(
+        "The image processor makes {height} × {width} pixels of each image, which take {tokens} tokens of the sequence.",
+        "이미지 프로세서가 이미지마다 {height} × {width} 픽셀로 바꾸고, 시퀀스에서 토큰 {tokens}개를 차지합니다.",
+    ),
     "quantization": Text("How the base is stored", "기본 모델 저장 방식"),
     "stops.exact": Text("{label}, exact", "{label}, 직접 입력"),
     "stops.help": Text("Help for {label}", "{label} 도움말"),
