@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calc.model.counting import Counted, Part
+from calc.model.counting import Counted, Part, checkpoint_of
 from calc.model.hub_total import Reason, explained
-from calc.model.quantized_checkpoint import QuantizedCheckpoint, quantized_checkpoint, stored
+from calc.model.quantized_checkpoint import QuantizedCheckpoint, stored
 from calc.units import Bytes
 
 
@@ -33,7 +33,7 @@ class About:
 
 def about(model: Counted, config: Mapping[str, Any], hub_total: int | None = None) -> About:
     """Gather what is known. Raises ConfigError for a quantisation that is not known."""
-    checkpoint = quantized_checkpoint(config)
+    checkpoint = checkpoint_of(model, config)
     unknown = checkpoint is not None and checkpoint.format is None
     return About(
         model=model,

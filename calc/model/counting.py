@@ -18,6 +18,7 @@ from calc.model.config import Config, ConfigError
 from calc.model.inventory import Sizes, inventories, inventory, tensors
 from calc.model.modules import Modules
 from calc.model.parameters import Parameter
+from calc.model.quantized_checkpoint import QuantizedCheckpoint, quantized_checkpoint
 from calc.model.recipe import Recipe
 
 Part = Literal["text", "vision", "audio", "projector"]
@@ -142,6 +143,18 @@ def counted(config: Mapping[str, Any]) -> Counted:
         experts = (sizes.of(table.experts[0]), sizes.of(table.experts[1]))
     notes = tuple(reader.notes)
     return Counted(model_type, table.name, parameters, experts, False, table.source, notes, table.wide_in_fp16)
+
+
+def checkpoint_of(model: Counted, config: Mapping[str, Any]) -> QuantizedCheckpoint | None:
+    """How the repository stores the model's weights, if quantised: what its class keeps in fp32 is not (get_modules_to_not_convert).
+
+    Raises ConfigError for a method that is not known.
+    """
+    checkpoint = quantized_checkpoint(config)
+    if checkpoint is None:
+        return None
+    kept = tuple([f"re:.*{pattern}.*" for pattern in model.wide_in_fp16])
+    return replace(checkpoint, spared=(*checkpoint.spared, *kept))
 
 
 def uncountable(config: Mapping[str, Any], name: str) -> bool:

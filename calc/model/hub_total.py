@@ -12,10 +12,11 @@ from typing import Any
 
 from calc.model import NotModelled, UnknownArchitecture, architecture
 from calc.model.config import Config, ConfigError
-from calc.model.counting import Counted, counted
+from calc.model.counting import Counted, checkpoint_of, counted
 from calc.model.family import Dims
+from calc.model.inventory import Sizes, inventory
 from calc.model.parameters import Parameter
-from calc.model.quantized_checkpoint import quantized_checkpoint, stored
+from calc.model.quantized_checkpoint import stored
 
 _BIASES = "the routers' correction biases, which are buffers, are stored"
 
@@ -76,7 +77,7 @@ def _reasons(model: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
 
 def _quantized(model: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
     """Scales beside quantised weights, and packed numbers that count as one."""
-    checkpoint = quantized_checkpoint(config)
+    checkpoint = checkpoint_of(model, config)
     if checkpoint is None or checkpoint.format is None:
         return
     held = checkpoint.split(model.parameters)[0]
@@ -117,20 +118,25 @@ def _of_tables(model: Counted, config: Mapping[str, Any]) -> Iterator[Reason]:
         yield Reason(_BIASES, experts * sparse)
     try:
         reader = Config(within)
-        longer = counted({**config, "text_config": _longer(within)} if within is text else _longer(within))
+        sizes = Sizes(inventory(model.model_type), Config(config))
+        prefix = "text_config." if within is text else ""
+        more_layers = _longer(within, sizes, prefix)
+        longer = counted({**config, "text_config": more_layers} if prefix else more_layers)
         hidden, vocabulary = reader.integer("hidden_size"), reader.integer("vocab_size")
     except (ConfigError, UnknownArchitecture):
         return
     before = {(p.name, p.shape): p.count for p in model.parameters}
     more = [replace(p, count=p.count - before.get((p.name, p.shape), 0)) for p in longer.parameters]
-    yield from _next_token_layers([p for p in more if p.count > 0], reader, hidden, vocabulary, experts, default=1)
+    block = [p for p in more if p.count > 0]
+    yield from _next_token_layers(model, block, reader, hidden, vocabulary, experts)
 
 
-def _longer(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def _longer(config: Mapping[str, Any], sizes: Sizes, prefix: str) -> Mapping[str, Any]:
     """A config with one layer more, of the kinds that layers for tokens further ahead have."""
     longer = {**config, "num_hidden_layers": Config(config).integer("num_hidden_layers") + 1}
     for field, kind in (("layer_types", "full_attention"), ("mlp_layer_types", "sparse"), ("indexer_types", "full")):
-        kinds = Config(config).texts(field, default=None)
+        by_rule = f"{prefix}{field}" in sizes.table.layers
+        kinds = sizes.kinds(f"{prefix}{field}") if by_rule else Config(config).texts(field, default=None)
         if kinds:
             longer[field] = [*kinds, kind if kind in kinds else kinds[-1]]
     return longer
@@ -140,15 +146,15 @@ def _of_families(model: Counted, reader: Config, dims: Dims, experts: int) -> It
     last = dims.kinds[-1]
     alike = sum(kind == last for kind in dims.kinds)
     rows = [replace(p, count=1) for p in model.parameters if ".layers.*." in p.name and p.count >= alike]
-    yield from _next_token_layers(rows, reader, dims.hidden_size, dims.vocab_size, experts)
+    yield from _next_token_layers(model, rows, reader, dims.hidden_size, dims.vocab_size, experts)
 
 
 def _next_token_layers(
-    block: Sequence[Parameter], reader: Config, hidden: int, vocabulary: int, experts: int, default: int | None = None
+    model: Counted, block: Sequence[Parameter], reader: Config, hidden: int, vocabulary: int, experts: int
 ) -> Iterator[Reason]:
     """Layers that predict tokens further ahead: a block, two norms, a matrix that joins them, a norm, embeddings and head."""
     number = reader.integer(
-        "num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", default=default, low=0, high=64
+        "num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", default=1, low=0, high=64
     )
     if not number:
         return
@@ -161,7 +167,7 @@ def _next_token_layers(
     )
     if experts:
         yield Reason("their routers' correction biases", number * experts)
-    checkpoint = quantized_checkpoint(reader.values)
+    checkpoint = checkpoint_of(model, reader.values)
     if checkpoint is not None and checkpoint.format is not None:
         held = checkpoint.split(block)[0]
         yield Reason(
