@@ -126,7 +126,8 @@ class Training(Frozen):
     micro_batch_size: Annotated[int, Field(ge=1, le=65536)] = 8
     """Sequences per GPU in one forward pass (`per_device_train_batch_size`)."""
     seq_len: Annotated[int, Field(ge=1, le=16_777_216)] = 2048
-    """Tokens per sequence, padding included (TRL: `max_length`). The longest batch sets the peak."""
+    """Tokens per sequence, padding included (TRL: `max_length`). The longest batch sets the peak. An encoder-decoder gets a source and a target of
+    this length each."""
     gradient_accumulation_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Forward passes per optimizer step. It does not multiply activations, but gradients live on between them."""
     gradient_checkpointing: Checkpointing = "none"

@@ -75,7 +75,7 @@ FIELDS = {
     "plan.seq_len": FieldText(
         "Sequence length",
         "시퀀스 길이",
-        "시퀀스당 토큰 수, 패딩 포함 (TRL: `max_length`). 가장 긴 배치가 최대 메모리를 정합니다.",
+        "시퀀스당 토큰 수, 패딩 포함 (TRL: `max_length`). 가장 긴 배치가 최대 메모리를 정합니다. 인코더-디코더에서는 입력과 목표가 각각 이 길이입니다.",
     ),
     "plan.gradient_accumulation_steps": FieldText(
         "Gradient accumulation",
