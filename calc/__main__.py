@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from calc.catalog.models import MODELS
 from calc.catalog.table import UnknownName
-from calc.memory.breakdown import Breakdown, Instant, Line, Span
+from calc.memory.breakdown import Breakdown, Instant, Line, Problem, Span
 from calc.memory.estimate import estimate
 from calc.memory.problems import Refused
 from calc.model import ConfigError, UnknownArchitecture, typed
@@ -33,6 +33,7 @@ from calc.units import count, readable
 
 if TYPE_CHECKING:
     from calc.hub import Repository
+    from calc.memory.floor import Floor
 
 LINE_LIMIT = 8 << 20
 """Bytes of one input line, and of a config.json, that are read."""
@@ -347,15 +348,38 @@ def answer_object(answer: Breakdown) -> dict[str, Any]:
         "capacity": int(answer.capacity),
         "verdict": answer.verdict,
         "headroom": int(answer.headroom),
-        "problems": [
-            {"code": p.code, "message": p.message, "field": p.field, "blocking": p.blocking} for p in answer.problems
-        ],
+        "problems": [problem_line(problem) for problem in answer.problems],
+    }
+
+
+def floor_object(least: Floor) -> dict[str, Any]:
+    """What is known of a step whose activations are not modelled, in the words of the answer."""
+    return {
+        "parameters": {n: getattr(least.parameters, n) for n in ("total", "trainable", "active", "embedding")},
+        "at_least": {"allocated": int(least.peak.allocated), "instant": least.peak.name},
+        "instants": [instant_object(instant) for instant in least.instants],
+        "lines": [line_object(line) for line in least.lines],
+        "host": {"training": int(least.host.training), "load": int(least.host.load)},
+        "capacity": int(least.capacity),
+        "verdict": least.verdict,
+        "headroom": int(least.headroom),
+        "problems": [problem_line(problem) for problem in least.problems],
     }
 
 
 def span_object(span: Span) -> dict[str, int]:
     """A range in bytes."""
     return {"low": int(span.low), "expected": int(span.expected), "high": int(span.high)}
+
+
+def problem_line(problem: Problem) -> dict[str, Any]:
+    """A problem of a plan."""
+    return {
+        "code": problem.code,
+        "message": problem.message,
+        "field": problem.field,
+        "blocking": problem.blocking,
+    }
 
 
 def instant_object(instant: Instant) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from calc import Scenario, estimate, link
 from calc.catalog.models import MODELS
 from calc.memory.floor import floor
 from calc.model.counting import counted
-from pages.parts import texts
+from pages.parts import downloads, texts
 
 ROOT = Path(__file__).parents[1]
 MAMBA = "state-spaces/mamba-2.8b-hf"
@@ -49,6 +49,22 @@ def test_a_model_whose_activations_are_not_modelled_shows_what_is_known(method: 
     assert str(least.peak.allocated) in [metric.value for metric in app.metric]
     assert texts.text("floor.missing", language) in said(app)
     assert texts.text("verdict.unknown", language) in app.title[0].value
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_what_is_known_can_be_taken_along(language: downloads.Language) -> None:
+    """As CSV, JSON and Markdown: the same lines, which sum to the same bytes."""
+    query = f"v=1&model={MAMBA}&method=lora"
+    scenario = link.scenario(query)[0]
+    least = floor(scenario, counted(MODELS[MAMBA].config))
+    report = downloads.Report(scenario, least, query, MAMBA, "?", "", language)
+
+    *lines, total = downloads.to_csv(report).splitlines()[1:]
+    assert len(least.lines) == len(lines)
+    assert f"total,{least.peak.name},{int(least.peak.allocated)}," in total
+    known = json.loads(downloads.to_json(report))["known"]
+    assert sum(line["bytes"] for line in known["lines"]) == known["at_least"]["allocated"] == least.peak.allocated
+    assert str(least.peak.allocated) in downloads.to_markdown(report)
 
 
 def test_what_is_known_not_to_fit_is_said_in_the_heading() -> None:

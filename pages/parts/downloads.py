@@ -15,7 +15,8 @@ from functools import partial
 import streamlit as st
 
 from calc import Breakdown, Scenario, link
-from calc.__main__ import answer_object
+from calc.__main__ import answer_object, floor_object
+from calc.memory.floor import Floor
 from pages.parts import state, texts
 from pages.parts.here import Here
 from pages.parts.state import t
@@ -30,7 +31,8 @@ class Report:
     """A scenario and its answer, with all that a file says about them."""
 
     scenario: Scenario
-    answer: Breakdown
+    answer: Breakdown | Floor
+    """The answer, or what is known of one."""
     link: str
     model: str
     verdict: str
@@ -41,11 +43,12 @@ class Report:
 def downloads(here: Here) -> None:
     """A menu with the three files."""
     with st.popover(t("download"), icon=":material/download:"):
-        if here.answer is None:
+        answer = here.answer or here.floor
+        if answer is None:
             st.caption(t("verdict.unknown"))
             return
         report = Report(
-            here.scenario, here.answer, address(), state.model_name(), sentence(here), reason(here), state.language()
+            here.scenario, answer, address(), state.model_name(), sentence(here), reason(here), state.language()
         )
         for kind, ending, mime, written in (
             ("csv", "csv", "text/csv", to_csv),
@@ -69,16 +72,17 @@ def to_csv(report: Report) -> str:
             (line.component, line.label, *size, line.certainty, line.formula, line.numbers, line.source)
         )  # fmt: skip
     total = report.answer.peak.allocated
-    writer.writerow(("total", report.answer.peak.instant, int(total), f"{total.gib:.6f}", "", "", "", ""))
+    writer.writerow(("total", _instant(report), int(total), f"{total.gib:.6f}", "", "", "", ""))
     return text.getvalue()
 
 
 def to_json(report: Report) -> str:
     """Link, scenario and answer, as the command line writes them."""
+    known = report.answer
     whole = {
         "link": report.link,
         "scenario": report.scenario.model_dump(mode="json"),
-        "answer": answer_object(report.answer),
+        **({"known": floor_object(known)} if isinstance(known, Floor) else {"answer": answer_object(known)}),
     }
     return json.dumps(whole, indent=1, ensure_ascii=False)
 
@@ -89,12 +93,16 @@ def to_markdown(report: Report) -> str:
     def say(key: str) -> str:
         return texts.text(key, report.language)
 
-    peak = report.answer.peak
-    figures = {
-        say("fit.peak"): f"{peak.allocated} ({say(f'instant.{peak.instant}')})",
-        say("fit.device"): f"{peak.device.expected} ({peak.device.low} – {peak.device.high})",
-        say("fit.headroom"): str(report.answer.headroom),
-    }
+    answer, at = report.answer, say(f"instant.{_instant(report)}")
+    if isinstance(answer, Floor):
+        figures = {say("floor.known"): f"{answer.peak.allocated} ({at})"}
+    else:
+        device = answer.peak.device
+        figures = {
+            say("fit.peak"): f"{answer.peak.allocated} ({at})",
+            say("fit.device"): f"{device.expected} ({device.low} – {device.high})",
+            say("fit.headroom"): str(answer.headroom),
+        }
     rows = [
         f"| {say(f'component.{line.component}')} | {line.label} | {line.bytes} | `{line.formula}` |"
         for line in report.answer.lines
@@ -107,6 +115,11 @@ def to_markdown(report: Report) -> str:
             "|---|---|---:|---|", *rows, "", f"[{report.model}]({report.link})", "",
         ]
     )  # fmt: skip
+
+
+def _instant(report: Report) -> str:
+    """The instant that the figures are of."""
+    return report.answer.peak.name if isinstance(report.answer, Floor) else report.answer.peak.instant
 
 
 def address() -> str:
