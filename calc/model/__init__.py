@@ -35,6 +35,7 @@ FAMILY_FILES = (
     "gemma3_vision",
     "mistral3",
     "qwen2_5_vl",
+    "qwen2_vl",
     "bert",
     "t5",
     "bart",

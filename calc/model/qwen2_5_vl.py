@@ -10,17 +10,18 @@ from math import ceil, floor, sqrt
 from typing import ClassVar, NamedTuple
 
 from calc.autograd import attention as kernels
-from calc.autograd.elementwise import activation, cast, scale
+from calc.autograd.elementwise import activation, cast, scale, softmax
 from calc.autograd.images import joined, reordered, stacked_heads, unbound
+from calc.autograd.linear import bmm
 from calc.autograd.shapes import cat, reshape, split_as
 from calc.autograd.tensor import Shape, Tensor, empty
 from calc.model import llama
 from calc.model.activations import activation_name
-from calc.model.attention import FLASH_HEAD_DIM, attention, lowered
+from calc.model.attention import FLASH_HEAD_DIM, attention, contiguous_rows, lowered
 from calc.model.config import Config
 from calc.model.decoder import decoder, pre_norm, sizes, switched_window
 from calc.model.family import Dims, Family, Input, rotary_buffers
-from calc.model.modules import Modules, Stack
+from calc.model.modules import Modules
 from calc.model.norms import rms_norm
 from calc.model.qwen2 import masked
 from calc.model.recipe import Recipe
@@ -135,16 +136,22 @@ def tower(m: Modules, pixels: Tensor, sight: Sight, windows: tuple[tuple[int, in
 
 def rotation(m: Modules, ids: Tensor) -> Rotation:
     """The rotation of each patch by its row and its column, in fp32 and in the order of the windows."""
+    cos, sin = turns(m, ids)
+    ordered = empty(cos.shape, "fp32", "index"), empty(sin.shape, "fp32", "index")
+    return Rotation(*ordered, None)
+
+
+def turns(m: Modules, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """cos and sin of each patch by its row and its column, in fp32."""
     rows, quarter = m.rows, m.c.head_dim // 4
     places = cast(ids, "fp32")
     angles = empty((rows, 2, quarter), "fp32", "mul")
     del places
     cos = scale(empty(angles.shape, "fp32", "cos"))
     sin = scale(empty(angles.shape, "fp32", "sin"))
-    cos, sin = laid_out(cos, (rows, 2 * quarter)), laid_out(sin, (rows, 2 * quarter))
-    del angles
-    ordered = empty(cos.shape, "fp32", "index"), empty(sin.shape, "fp32", "index")
-    return Rotation(*ordered, None)
+    cos = laid_out(cos, (rows, 2 * quarter))
+    sin = laid_out(sin, (rows, 2 * quarter))
+    return cos, sin
 
 
 def laid_out(x: Tensor, shape: Shape) -> Tensor:
@@ -195,16 +202,28 @@ def _within(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Windows of one size, each a call of its own: (windows·patches, hidden_size)."""
     count, heads, length, d = q.shape
     if m.recipe.attention == "eager":
-        with m.within(Stack(m.c, count, length, "vision")):
-            out = attention(m, q, k, v, None)
-        m.held.clear()  # the weights that it returns are let go at once
-        return out
+        return _by_scores(m, q, k, v)
     q, k, v = lowered(m, q), lowered(m, k), lowered(m, v)
     if q.dtype != "fp32" and m.recipe.flash and d <= FLASH_HEAD_DIM:
         out = kernels.flash(q, k, v, words=(2 * count, count))
     else:
         out = kernels.efficient(q, k, v, None, calls=count)
     return reshape(out, (count * length, heads * d))
+
+
+def _by_scores(m: Modules, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """eager_attention_forward, whose windows are batches of one and so are not laid out anew."""
+    count, heads, length, d = q.shape
+    scores = (count, heads, length, length)
+    low_k = lowered(m, k)
+    weights = scale(bmm(lowered(m, q), low_k, scores))
+    del low_k
+    shares = softmax(weights, "fp32")
+    weights = cast(shares, q.dtype)
+    del shares
+    low_v = lowered(m, v)
+    out = bmm(lowered(m, weights), low_v, q.shape)
+    return reshape(contiguous_rows(out), (count * length, heads * d))
 
 
 def merger(m: Modules, x: Tensor, c: QwenTowerDims) -> Tensor:
@@ -249,7 +268,7 @@ def text_dims(config: Config) -> Dims:
         num_attention_heads=64,
         num_key_value_heads=8,
     )
-    windows = switched_window(config, common["num_hidden_layers"])
+    windows = switched_window(config, common["num_hidden_layers"])  # Qwen2-VL's and Qwen2.5-VL's alike
     return Dims(
         **{**common, **windows, "head_dim": common["hidden_size"] // common["num_attention_heads"]}, attention_bias=True
     )

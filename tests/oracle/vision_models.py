@@ -64,6 +64,15 @@ MODELS = {
             vision_start_token_id=5,
             vision_end_token_id=6,
         ),
+        seeing(
+            "qwen2_vl",
+            "Qwen2VLConfig",
+            {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 8, 8]}},
+            {"depth": 4, "embed_dim": 96, "hidden_size": 240, "mlp_ratio": 2, "num_heads": 4, "patch_size": 14},
+            video_token_id=4,
+            vision_start_token_id=5,
+            vision_end_token_id=6,
+        ),
     )
 }
 

@@ -77,15 +77,23 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     if "lora" in plan:
         import adapters
 
+        if any(not trained for key, trained in images.items() if key.startswith("train_")):
+            plan = plan | {"lora": plan["lora"] | {"target_modules": adapted_layers(model, images)}}
         model = adapters.wrap(model, plan)
-        for name, parameter in model.named_parameters():
-            if parameter.requires_grad and not images.get(f"train_{part_of(name)}", True):
-                parameter.requires_grad_(False)
     if plan["gradient_checkpointing"] != "none":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         if "lora" in plan:
             model.enable_input_require_grads()
     return model
+
+
+def adapted_layers(model: torch.nn.Module, images: dict[str, Any]) -> list[str]:
+    """Every linear layer of the parts that get adapters, but the head."""
+    return [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear) and name != "lm_head" and images.get(f"train_{part_of(name)}", True)
+    ]
 
 
 class Saved(train_step.Saved):
