@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import floor
 
 from calc.autograd.images import joined, unbound, unfolded
 from calc.autograd.tensor import Tensor
@@ -34,9 +35,9 @@ class Mistral3Dims(Seeing):
         A token follows each row of them. Source: models/pixtral/image_processing_pixtral.py, models/pixtral/processing_pixtral.py.
         """
         side, longest = self.vision.patch_size * self.spatial_merge_size, self.vision.image_size
-        larger = max(height, width)
-        if larger > longest:
-            height, width = height * longest // larger, width * longest // larger
+        ratio = max(height / longest, width / longest)
+        if ratio > 1:
+            height, width = floor(height / ratio), floor(width / ratio)
         rows, columns = max(1, -(-height // side)), max(1, -(-width // side))
         merged = self.spatial_merge_size**2
         return Sight(rows * side, columns * side, rows * columns * merged, rows * columns, rows)

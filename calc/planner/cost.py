@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 from calc.catalog.gpus import Gpu
 from calc.catalog.throughput import Family, utilisation
+from calc.model.counting import part_of
 from calc.model.family import Dims
 from calc.model.parameters import Parameter
+from calc.model.vision import Seeing
 from calc.schedule.expression import number
 from calc.units import count
 
@@ -34,7 +36,9 @@ class Work:
 
 
 def work(dims: Dims, parameters: Sequence[Parameter]) -> Work:
-    """The work of a model, from what its forward pass asked for."""
+    """The work of a model on a token, from what its forward pass asked for; of one that sees images that of its text model alone."""
+    if isinstance(dims, Seeing):
+        dims, parameters = dims.text, [p for p in parameters if part_of(p.name) == "text"]
     products = {"linear", "head", "router", "expert"}
     P = sum(p.numel * p.count for p in parameters if p.role in products and p.role != "expert" and len(p.shape) > 1)
     experts = sum(p.numel * p.count for p in parameters if p.role == "expert")
