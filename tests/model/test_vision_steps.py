@@ -1,0 +1,162 @@
+"""Models that see images against recorded steps of the real classes: parts frozen and trained, with and without checkpointing."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from recordings import GOLDEN, saved
+
+from calc.autograd.storage import SIZE
+from calc.catalog.gpus import GPUS
+from calc.memory.estimate import estimate
+from calc.memory.recipes import recipe
+from calc.memory.refused import Refused
+from calc.memory.step import run
+from calc.model import Architecture, architecture
+from calc.scenario import Scenario
+
+ROWS: list[dict[str, Any]] = json.loads((GOLDEN / "oracle" / "steps_vision.json").read_text())["rows"]
+CONFIGS: dict[str, dict[str, Any]] = {
+    row["case"]["model"]: row["measured"]["config"] for row in ROWS if "plan" not in row["case"]
+}
+
+
+@cache
+def model(name: str) -> Architecture:
+    """The architecture of a recorded model."""
+    return architecture(CONFIGS[name])
+
+
+def found(row: dict[str, Any]) -> dict[str, int]:
+    """What our step says to what was measured."""
+    case = row["case"]
+    net = model(case["model"])
+    plan = Scenario.model_validate({"model": {"config": CONFIGS[case["model"]]}, "plan": case["plan"]}).plan
+    how = recipe(plan, GPUS["a100-sxm-80gb"])
+    step = run(net, how)
+    ours = {
+        "trainable": sum(p.numel * p.count for p in step.parameters if p.trainable),
+        "buffer_bytes": net.family.buffers(net.dims, SIZE[how.dtype]),
+        "input_bytes": inputs(net, how),
+        "live_after_forward": step.live.total,
+        "live_after_backward": step.after.total,
+        "forward": step.forward.total,
+        "backward": max(step.loss.total, step.backward.total, step.end.total),
+    }
+    if how.adapters is None:
+        ours["parameters"] = sum(p.numel * p.count for p in step.parameters)
+    if how.checkpointing == "none":  # else the list has the blocks' inputs too, which they keep in another way
+        ours["saved"] = saved(step)
+    return ours
+
+
+def inputs(net: Architecture, how: Any) -> int:
+    """Bytes of the batch."""
+    total = 8 * how.batch * how.length * (2 if how.padded else 1)
+    for one in net.family.given(net.dims, how):
+        size = SIZE[one.dtype]
+        for d in one.shape:
+            size *= d
+        total += size
+    return total
+
+
+def measured(row: dict[str, Any]) -> dict[str, int]:
+    """What was measured, by our words."""
+    values, peaks = row["measured"], row["measured"]["peaks"]
+    standing = values["standing_bytes"]
+    phases = {
+        "forward": ("forward", "loss forward"),
+        "backward": ("loss backward", "backward", "end of backward"),
+    }
+    return values | {
+        name: max(peaks[phase] for phase in these if phase in peaks) - standing for name, these in phases.items()
+    }
+
+
+SIZES = (
+    (448, 448, 448, 448, 448, 448),
+    (336, 500, 336, 504, 336, 504),
+    (1080, 1920, 1092, 1932, 868, 1540),
+    (50, 70, 56, 56, 56, 84),
+    (28, 4000, 28, 4004, 28, 1540),
+    (3000, 4000, 2996, 4004, 1176, 1540),
+    (10, 10, 56, 56, 28, 28),
+    (98, 126, 112, 112, 112, 140),
+    (4362, 277, 4368, 280, 1540, 112),
+    (444, 1324, 448, 1316, 448, 1344),
+    (3862, 2059, 3864, 2072, 1540, 840),
+    (3139, 4494, 2968, 4284, 1092, 1540),
+    (855, 4741, 868, 4732, 280, 1540),
+    (2309, 1531, 2296, 1540, 1540, 1036),
+)
+"""Height and width; what smart_resize of Qwen2-VL's image processor makes of them with patches of 28 and the bounds of the published models;
+what get_resize_output_image_size of Pixtral's makes of them with patches of 28 and a longest side of 1540. From transformers 5.24.0."""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_image_processors_make_the_recorded_sizes(size: tuple[int, ...]) -> None:
+    """Rounded to whole merged patches, within the bounds; a token for each merged patch."""
+    height, width, *made = size
+    qwen = architecture({"model_type": "qwen2_5_vl", "vision_config": {"model_type": "qwen2_5_vl"}}).dims
+    pixtral = architecture({"model_type": "mistral3"}).dims
+    seen, other = qwen.sight(height, width), pixtral.sight(height, width)
+    assert made == [seen.height, seen.width, other.height, other.width]
+    assert seen.tokens == seen.height * seen.width // 28**2
+    assert (other.tokens, other.beside) == (other.height * other.width // 28**2, other.height // 28)
+
+
+GEMMA = "google/gemma-3-4b-it"
+
+
+def asked(model: str, **images: Any) -> Scenario:
+    """A small plan with images."""
+    plan = {"method": "lora", "micro_batch_size": 1, "seq_len": 512, "images": images}
+    return Scenario.model_validate({"model": model, "plan": plan})
+
+
+def test_a_model_without_eyes_refuses_images() -> None:
+    """And has no parts to freeze."""
+    with pytest.raises(Refused, match="sees no images"):
+        estimate(asked("google/gemma-3-1b-it", per_sequence=1))
+    with pytest.raises(Refused, match="no parts to freeze"):
+        estimate(asked("google/gemma-3-1b-it", train_vision=False))
+
+
+def test_a_step_that_trains_nothing_is_refused() -> None:
+    """On text alone the tower does not run, whatever is said of it."""
+    with pytest.raises(Refused, match="train at least one"):
+        estimate(asked(GEMMA, train_text=False))
+    assert estimate(asked(GEMMA, train_text=False, per_sequence=1)).parameters.trainable > 0
+
+
+def test_images_longer_than_the_sequence_are_told() -> None:
+    """Two of 256 tokens fit 512, three do not."""
+    assert [] == [problem.code for problem in estimate(asked(GEMMA, per_sequence=2)).problems]
+    assert ["images_too_long"] == [problem.code for problem in estimate(asked(GEMMA, per_sequence=3)).problems]
+
+
+def test_without_images_the_tower_stands_by_as_frozen() -> None:
+    """Its weights are loaded, no gradient reaches them, and freezing it changes nothing."""
+    trained, frozen = (estimate(asked(GEMMA, train_vision=how, train_projector=how)) for how in (True, False))
+    assert trained.peak == frozen.peak
+    assert trained.parameters == frozen.parameters
+    assert trained.parameters.total == 4_300_079_472
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGS))
+def test_every_recorded_step_with_images_is_met_to_the_byte(name: str) -> None:
+    """Parameters, buffers, inputs, what is saved and alive, both peaks and the gradients."""
+    off = []
+    for row in ROWS:
+        if row["case"]["model"] == name and "plan" in row["case"]:
+            theirs = measured(row)
+            off += [
+                (json.dumps(row["case"]["plan"]), key, n - theirs[key])
+                for key, n in found(row).items()
+                if n != theirs[key]
+            ]
+    assert [] == off
