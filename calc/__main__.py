@@ -357,6 +357,10 @@ def floor_object(least: Floor) -> dict[str, Any]:
     return {
         "parameters": {n: getattr(least.parameters, n) for n in ("total", "trainable", "active", "embedding")},
         "at_least": {"allocated": int(least.peak.allocated), "instant": least.peak.name},
+        "likely": None
+        if least.likely is None
+        else {name: int(getattr(least.likely, name)) for name in ("low", "expected", "high")}
+        | {"nearest": least.likely.nearest},
         "instants": [instant_object(instant) for instant in least.instants],
         "lines": [line_object(line) for line in least.lines],
         "host": {"training": int(least.host.training), "load": int(least.host.load)},

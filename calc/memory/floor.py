@@ -30,6 +30,20 @@ from calc.units import Bytes
 
 
 @dataclass(frozen=True, slots=True)
+class Likely:
+    """An estimate of a step's peak."""
+
+    low: Bytes
+    expected: Bytes
+    """With the block whose parameters are nearest in number."""
+    high: Bytes
+    nearest: str
+    """That block's architecture."""
+    compared: tuple[str, ...]
+    """All that were built."""
+
+
+@dataclass(frozen=True, slots=True)
 class Floor:
     """The part of a step that is known without its activations."""
 
@@ -45,6 +59,8 @@ class Floor:
     headroom: Bytes
     """What is left for all that is not known; negative when nothing is."""
     problems: tuple[Problem, ...]
+    likely: Likely | None = None
+    """What the whole step probably takes, by known blocks of the model's sizes (nearest.py)."""
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calc.memory.floor import Floor
+from calc.memory.floor import Floor, Likely
 from calc.units import count
 from pages.parts.here import Here
 from pages.parts.ledger import ledger
@@ -16,6 +16,8 @@ def known(here: Here, least: Floor) -> None:
     """What is not known, in words, then the figures and lines that are."""
     problems(least.problems)
     st.info(t("floor.missing"), icon=":material/info:")
+    if least.likely is not None:
+        probable(least.likely)
     with st.grid(3, min_column_width=150):
         st.metric(
             t("floor.known"), str(least.peak.allocated), t(f"instant.{least.peak.name}"), help=t("floor.known.help"),
@@ -36,3 +38,11 @@ def known(here: Here, least: Floor) -> None:
         st.header(t("floor.lines"), help=t("fit.lines.hint"), anchor=False)
         ledger(least.lines, least.peak.allocated, key="lines", title=t("floor.lines"))
         st.caption(t("fit.host", training=least.host.training, load=least.host.load))
+
+
+def probable(by: Likely) -> None:
+    """An estimate of the whole, in one sentence that says what it is."""
+    st.markdown(
+        t("floor.likely", expected=by.expected, low=by.low, high=by.high, nearest=by.nearest, count=len(by.compared)),
+        help=t("floor.likely.help", compared=", ".join(by.compared)),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calc import Breakdown, Refused, Scenario, estimate
@@ -10,6 +10,7 @@ from calc.catalog.gpus import GPUS, Gpu
 from calc.catalog.models import MODELS
 from calc.memory.estimate import config_of
 from calc.memory.floor import Floor, floor
+from calc.memory.nearest import likely
 from calc.model.about import About, about
 from calc.model.counting import counted as count
 from pages.parts import models, state
@@ -68,7 +69,9 @@ def _refused(scenario: Scenario, model: Known, refused: Refused) -> Here:
             least = None if known is None else floor(scenario, known.model, known.checkpoint)
         except Refused as plan:
             return Here(scenario, model, None, plan.message, "impossible")
-        if least is not None:
+        if least is not None and known is not None:
+            config = model.config if model.config is not None else config_of(scenario)
+            least = replace(least, likely=likely(scenario, least, known.model, config))
             return Here(scenario, model, None, refused.message, least.verdict, least)
     unknown = refused.code.endswith("not_modelled") or refused.code == "unknown_architecture"
     return Here(scenario, model, None, refused.message, "unknown" if unknown else "impossible")

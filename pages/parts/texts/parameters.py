@@ -78,5 +78,17 @@ TEXTS = {
         "**이 유형에서 알 수 없는 것:** 활성화, 로짓과 손실, 순전파와 역전파의 임시 버퍼, 모델 자체의 버퍼, "
         "그리고 할당자와 CUDA가 따로 갖는 양. 아래의 값은 모두 정확합니다.",
     ),
+    "floor.likely": Text(
+        "**Probably about {expected}** at the peak ({low} – {high}): an estimate from {count} known architectures built with this model's sizes, "
+        "of which {nearest} is nearest. It is no count, and the real run may lie outside.",
+        "정점에서 **아마 약 {expected}** ({low} – {high}): 이 모델의 크기로 만든 알려진 구조 {count}개로 어림한 값이며 가장 가까운 것은 {nearest}입니다. "
+        "세어 낸 값이 아니므로 실제 실행은 이 범위를 벗어날 수 있습니다.",
+    ),
+    "floor.likely.help": Text(
+        "Exact weights, gradients and states, with the activations, logits and scratch of {compared}. Tried on every modelled family as if it "
+        "were unknown, half of the estimates are within 2 % and nine of ten within a third; three of four real peaks lie in the range.",
+        "정확한 가중치, 그래디언트, 상태에 {compared}의 활성화, 로짓, 임시 버퍼를 더했습니다. 모델링된 모든 계열을 모르는 것처럼 어림해 보면 "
+        "절반은 2 % 안, 열에 아홉은 3분의 1 안이고, 실제 정점의 4분의 3이 이 범위에 듭니다.",
+    ),
     "floor.lines": Text("Every line that is known", "알려진 모든 항목"),
 }
