@@ -15,9 +15,9 @@ from pages.parts.verdict import problems
 def known(here: Here, least: Floor) -> None:
     """What is not known, in words, then the figures and lines that are."""
     problems(least.problems)
-    st.info(t("floor.missing"), icon=":material/info:")
     if least.likely is not None:
         probable(least.likely)
+    st.info(t("floor.missing"), icon=":material/info:")
     with st.grid(3, min_column_width=150):
         st.metric(
             t("floor.known"), str(least.peak.allocated), t(f"instant.{least.peak.name}"), help=t("floor.known.help"),
