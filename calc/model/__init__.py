@@ -36,6 +36,7 @@ FAMILY_FILES = (
     "mistral3",
     "qwen2_5_vl",
     "qwen2_vl",
+    "paligemma",
     "bert",
     "t5",
     "bart",

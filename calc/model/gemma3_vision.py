@@ -73,7 +73,7 @@ class Gemma3Seeing(Seeing):
         return [groups]
 
 
-def inputs(c: Gemma3Seeing, recipe: Recipe) -> tuple[Input, ...]:
+def inputs(c: Seeing, recipe: Recipe) -> tuple[Input, ...]:
     """Pixels, and for each token whether it is an image's."""
     pixels = given(c, recipe)
     return (*pixels, Input("Kinds of the tokens", (recipe.batch, recipe.length), "i64")) if pixels else ()
@@ -90,7 +90,7 @@ def dims(config: Config) -> Gemma3Seeing:
     )
 
 
-def buffers(c: Gemma3Seeing, size: int) -> int:
+def buffers(c: Seeing, size: int) -> int:
     """The text model's, and the tower's position ids."""
     return c.language.buffers(c.text, size) + 8 * (c.vision.image_size // c.vision.patch_size) ** 2
 

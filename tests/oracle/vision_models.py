@@ -65,6 +65,13 @@ MODELS = {
             vision_end_token_id=6,
         ),
         seeing(
+            "paligemma",
+            "PaliGemmaConfig",
+            {"model_type": "gemma", "head_dim": 40},
+            TOWER | {"model_type": "siglip_vision_model", "image_size": 56, "patch_size": 14, "vision_use_head": False},
+            projection_dim=240,
+        ),
+        seeing(
             "qwen2_vl",
             "Qwen2VLConfig",
             {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 8, 8]}},
