@@ -52,6 +52,19 @@ def gather(x: Tensor, shape: Shape, places: Tensor) -> Tensor:
     return record("index", shape, dtype, (x,), backward, (places.storage,))
 
 
+def gathered(x: Tensor, shape: Shape, places: Tensor) -> Tensor:
+    """x.gather(-1, places): saves x for its size, and the places; the backward adds into zeros, out of place."""
+    whole, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        zeros = empty(whole, dtype, "new_zeros")
+        result = empty(whole, dtype, "scatter_add", True)
+        del zeros
+        return (result,)
+
+    return record("gather", shape, dtype, (x,), backward, (x.storage, places.storage), heads_first=True)
+
+
 def masked_fill(x: Tensor, mask: Tensor) -> Tensor:
     """A number where the mask is set: saves the mask."""
     shape, dtype = x.shape, x.dtype

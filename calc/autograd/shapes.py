@@ -195,6 +195,18 @@ def interleaved(x: Tensor, num_heads: int) -> Tensor:
     )
 
 
+def repeated(x: Tensor, shape: Shape) -> Tensor:
+    """The heads of one sequence (1, heads, length, head_dim) once more for each: a copy; the backward sums."""
+    before, dtype = x.shape, x.dtype
+    return record("repeat", shape, dtype, (x,), lambda g: (empty(before, dtype, "sum", True),), heads_first=True)
+
+
+def folded(x: Tensor, shape: Shape) -> Tensor:
+    """(batch, heads, length, head_dim), which lies head by head, copied to rows; its gradient is copied back head by head."""
+    before, dtype = x.shape, x.dtype
+    return record("clone", shape, dtype, (x,), lambda g: (empty(before, dtype, "clone", True),))
+
+
 def picked(x: Tensor, rows: int | None = None) -> Tensor:
     """Some rows of x, at worst all: a copy; the backward fills a whole tensor of zeros."""
     whole, dtype = x.shape, x.dtype

@@ -59,6 +59,8 @@ class Depth:
     """What is there after its backward: gradients, and what its functions hold until the graph is let go."""
     symbols: Sequence[Dim] | None = None
     """How many blocks each kind has, with a formula, when the run is symbolic."""
+    drops: Sequence[Vector] = ()
+    """What it kept until all blocks were done, negative."""
 
     @classmethod
     def of(
@@ -68,18 +70,21 @@ class Depth:
         count = max(stands, default=-1) + 1
         keeps, saves, gradients = [ZERO] * count, [ZERO] * count, [ZERO] * count
         holds = [tuple([size if k == ACTIVATIONS else 0 for k in range(len(KINDS))]) for size in pinned]
+        drops = [ZERO] * count
         before = ZERO
         for segment in segments:
             if segment.block is not None:
                 change = minus(segment.end_kinds, before)
                 if segment.name == "forward":
                     keeps[segment.block] = change
+                elif segment.name == "let go":
+                    drops[segment.block] = change
                 else:
                     gradients[segment.block] = tuple([v if k == GRADIENTS else 0 for k, v in enumerate(change)])
                     freed = tuple([0 if k == GRADIENTS else -v for k, v in enumerate(change)])
                     saves[segment.block] = plus(freed, holds[segment.block])
             before = segment.end_kinds
-        return cls(stands, keeps, saves, gradients, list(map(plus, gradients, holds)), symbols)
+        return cls(stands, keeps, saves, gradients, list(map(plus, gradients, holds)), symbols, drops)
 
     def _times(self, place: int, times: int) -> int:
         """A number of blocks, with its formula when the run is symbolic."""

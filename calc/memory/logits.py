@@ -48,6 +48,7 @@ def returned(m: Modules, logits: Tensor | None) -> None:
         m.outputs.append(logits)
     elif m.recipe.autocast is not None:
         m.casts.clear()
+        active.ledger.begin("autocast over")
         upcast = [cast(one, "fp32") for one in (logits, *m.seen)]
         del upcast
 

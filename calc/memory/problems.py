@@ -199,6 +199,7 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
             f"FlashAttention takes heads of up to {FLASH_HEAD_DIM}, not {model.dims.head_dim}; choose sdpa.",
             "plan.attention",
         )
+    _refuse_gaps(plan, model)
     _refuse_kernels(plan, model)
     refuse_images(plan, model)
     refuse_parameter_adapters(plan, model.model_type)
@@ -250,6 +251,23 @@ def refuse_targets(plan: Plan, model_type: str, name: str, parameters: Iterable[
             f"no layer of {name} is meant by these target modules; its layers are {known[:250]}.",
             "plan.lora.target_modules",
         )
+
+
+def _refuse_gaps(plan: Plan, model: Architecture) -> None:
+    """What the family says of itself that it does not model."""
+    asked = {
+        "fp16 weights": ("plan.precision", PRECISIONS[plan.precision].weights == "fp16", "choose bf16, or fp16-mixed"),
+        "a quantised base": ("plan.method", isinstance(plan, QLora), "choose lora"),
+        "releases before 5": (
+            "plan.framework",
+            FRAMEWORKS[plan.framework].reentrant_checkpointing,
+            "choose transformers-5.24",
+        ),
+        "other losses": ("plan.loss", plan.loss != "eager", "choose loss eager"),
+    }
+    for gap, (field, wanted, instead) in asked.items():
+        if wanted and gap in model.family.gaps:
+            raise Refused("not_modelled", f"{model.name} with {gap} is not modelled yet: {instead}.", field)
 
 
 def _refuse_kernels(plan: Plan, model: Architecture) -> None:

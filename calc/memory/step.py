@@ -208,14 +208,21 @@ def _placed(segments: Sequence[Segment], depth: Depth) -> Iterator[tuple[Instant
     """Each segment with its instant and what the blocks that were not run add to it."""
     in_backward = False
     block: int | None = None
+    dropped = ZERO
     for segment in segments:
         if segment.name == "start":
             continue
+        if segment.name == "let go":
+            dropped = depth.everywhere(depth.drops)
+            continue
+        if segment.name == "autocast over":  # copies of weights that no node keeps are gone, those of all blocks
+            held, saved = depth.everywhere(depth.keeps)[CASTS], depth.everywhere(depth.saves)[CASTS]
+            dropped = plus(dropped, tuple([saved - held if k == CASTS else 0 for k in range(len(ZERO))]))
         if segment.name == "after forward":
             in_backward, block = True, None
         if segment.block is None:
             if not in_backward:
-                yield "forward", segment, ZERO if block is None else depth.after_forward(block)
+                yield "forward", segment, ZERO if block is None else plus(depth.after_forward(block), dropped)
             elif block is None:
                 yield "loss", segment, depth.everywhere(depth.saves)
             else:  # between two stacks, or at the end

@@ -42,6 +42,8 @@ FAMILY_FILES = (
     "bart",
     "modernbert",
     "albert",
+    "deberta",
+    "eurobert",
     "mistral",
     "qwen2",
     "qwen3",

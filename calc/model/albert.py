@@ -118,6 +118,9 @@ def dims(config: Config) -> Dims:
     )
 
 
+GAPS = frozenset(("releases before 5", "other losses"))
+"""What is not modelled of these classes."""
+
 FAMILIES = (
     Family(
         id="albert",
@@ -125,6 +128,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         loss=loss,
+        gaps=GAPS,
         buffers=id_buffers,
         checkpoints=False,
         source="transformers 5.24.0, models/albert/modeling_albert.py",

@@ -297,6 +297,9 @@ _CLASSES: tuple[tuple[str, str, Sizes, Dialect], ...] = (
 )
 """Model type, the name that people know, the class's defaults, and how it differs from BART."""
 
+GAPS = frozenset(("fp16 weights", "releases before 5", "other losses"))
+"""What is not modelled of these classes."""
+
 FAMILIES = tuple(
     Family(
         id=model_type,
@@ -304,6 +307,7 @@ FAMILIES = tuple(
         dims=partial(dims, own=own, dialect=dialect),
         body=body,
         loss=loss,
+        gaps=GAPS,
         buffers=buffers,
         source=f"transformers 5.24.0, models/{model_type.replace('-', '_')}/modeling_{model_type.replace('-', '_')}.py",
     )

@@ -169,14 +169,14 @@ def masked_lm_logits(m: Modules, x: Tensor) -> Tensor:
     x = activated(
         m,
         m.linear(dense, x, c.embedding_size, True),
-        "gelu" if c.names.stem in ("roberta", "electra") else c.hidden_act,
+        "gelu" if c.names.stem in ("roberta", "data2vec_text", "electra") else c.hidden_act,
     )
     x = layer_norm(m, norm, x)
     rows = (c.vocab_size,)
     if c.tie_word_embeddings:
         return m.product(x, m.tied(), m.weight(bias, rows, "bias"))
     table = m.weight(f"{decoder}.weight", (c.vocab_size, c.embedding_size), "head")
-    if c.names.stem != "albert":
+    if c.names.stem not in ("albert", "deberta"):
         return m.product(x, table, m.weight(bias, rows, "bias"))
     m.apart = True  # the bias that would be tied too
     m.weight(bias, rows, "bias")
@@ -185,6 +185,12 @@ def masked_lm_logits(m: Modules, x: Tensor) -> Tensor:
 
 
 MASKED_LM_HEADS: Mapping[str, tuple[str, str, str, str]] = {
+    "deberta": (
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.decoder",
+        "cls.predictions.bias",
+    ),
     "bert": (
         "cls.predictions.transform.dense",
         "cls.predictions.transform.LayerNorm",
@@ -192,6 +198,7 @@ MASKED_LM_HEADS: Mapping[str, tuple[str, str, str, str]] = {
         "cls.predictions.bias",
     ),
     "roberta": ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias"),
+    "data2vec_text": ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias"),
     "electra": (
         "generator_predictions.dense",
         "generator_predictions.LayerNorm",
@@ -220,6 +227,7 @@ def sequence_logits(m: Modules, x: Tensor) -> Tensor:
 CLASSIFIERS: Mapping[str, tuple[str, str, str, bool]] = {
     "bert": ("bert.pooler.dense", "tanh", "classifier", False),
     "roberta": ("classifier.dense", "tanh", "classifier.out_proj", True),
+    "data2vec_text": ("classifier.dense", "tanh", "classifier.out_proj", True),
     "electra": ("classifier.dense", "gelu", "classifier.out_proj", True),
     "albert": ("albert.pooler", "tanh", "classifier", False),
     "distilbert": ("pre_classifier", "relu", "classifier", False),
@@ -384,6 +392,25 @@ FAMILIES = (
         loss=loss,
         buffers=id_buffers,
         source="transformers 5.24.0, models/xlm_roberta/modeling_xlm_roberta.py",
+    ),
+    Family(
+        id="data2vec-text",
+        types={"data2vec-text": "data2vec"},
+        dims=partial(
+            _dims,
+            names=Names("data2vec_text"),
+            vocab_size=30522,
+            hidden_size=768,
+            layers=12,
+            heads=12,
+            inner=3072,
+            counted=True,
+        ),
+        body=body,
+        loss=loss,
+        buffers=id_buffers,
+        gaps=frozenset(("releases before 5", "other losses")),
+        source="transformers 5.24.0, models/data2vec/modeling_data2vec_text.py",
     ),
     Family(
         id="electra",

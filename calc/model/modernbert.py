@@ -178,6 +178,9 @@ def dims(config: Config) -> Dims:
     )
 
 
+GAPS = frozenset(("releases before 5", "other losses"))
+"""What is not modelled of these classes."""
+
 FAMILIES = (
     Family(
         id="modernbert",
@@ -185,6 +188,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         loss=loss,
+        gaps=GAPS,
         buffers=lambda dims, size: len({kind.partition(" ")[0] for kind in dims.kinds}) * rotary_buffers(dims.head_dim),
         source="transformers 5.24.0, models/modernbert/modeling_modernbert.py",
     ),

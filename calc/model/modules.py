@@ -299,6 +299,15 @@ class Modules:
         self.prefix, self.block, self.in_forward = "", None, False
         active.ledger.begin("head", None)
 
+    def let_go(self, results: list[Tensor]) -> None:
+        """What came into the blocks, and what came out of each, was held until all were done; now it is let go, block by block."""
+        results.reverse()
+        results.pop()
+        for index, _kind in self.blocks:
+            active.ledger.begin("let go", index)
+            results.pop()
+        active.ledger.begin("head", None)
+
     def returns(self, *tensors: Tensor) -> None:
         """The block that ends hands these back beside its result, to a caller who does not look at them."""
         if self.in_forward:

@@ -266,6 +266,9 @@ _SIZES = {"vocab_size": 250112, "d_ff": 1024, "num_layers": 8, "num_heads": 6}
 SDPA = ("eager", "sdpa")
 
 
+GAPS = frozenset(("fp16 weights", "a quantised base", "releases before 5", "other losses"))
+"""What is not modelled of these classes."""
+
 FAMILIES = (
     Family(
         id="t5",
@@ -279,6 +282,7 @@ FAMILIES = (
         ),
         body=body,
         loss=loss,
+        gaps=GAPS,
         attentions=SDPA,
         buffers=lambda dims, size: 0,
         source="transformers 5.24.0, models/t5/modeling_t5.py",
@@ -289,6 +293,7 @@ FAMILIES = (
         dims=partial(dims, defaults=_SIZES, proj="gated-gelu", scales=False, shares_bias=True),
         body=body,
         loss=loss,
+        gaps=GAPS,
         attentions=SDPA,
         buffers=lambda dims, size: 0,
         source="transformers 5.24.0, models/mt5/modeling_mt5.py",
@@ -299,6 +304,7 @@ FAMILIES = (
         dims=partial(dims, defaults=_SIZES, proj="gated-gelu", scales=True, shares_bias=False),
         body=body,
         loss=loss,
+        gaps=GAPS,
         attentions=SDPA,
         buffers=lambda dims, size: 0,
         source="transformers 5.24.0, models/umt5/modeling_umt5.py",

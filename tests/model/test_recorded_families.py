@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -12,10 +13,13 @@ import pytest
 from recordings import GOLDEN, saved
 
 from calc.autograd.storage import SIZE
+from calc.autograd.symbol import evaluate, merged
 from calc.catalog.gpus import GPUS
+from calc.memory.closed_form import symbolic
 from calc.memory.recipes import recipe
 from calc.memory.step import run
 from calc.model import Architecture, architecture
+from calc.model.recipe import Adapters, Recipe
 from calc.scenario import Scenario
 
 FILES = ("steps_seq2seq", "steps_encoders", "steps_decoders")
@@ -88,12 +92,25 @@ def test_parameters_have_the_names_and_shapes_of_the_classes() -> None:
     """Each tensor of each recorded model, blocks alike folded, tied ones once."""
     off = {}
     for name, known in models().items():
-        step = run(built(name), recipe(Scenario.model_validate({"model": name}).plan, GPUS["a100-sxm-80gb"]))
+        step = run(built(name), Recipe(batch=1, length=16, attention="eager"))
         theirs = {(pattern, tuple(shape)) for pattern, shape, _ in known["shapes"]}
         ours = {(folded(p.name), p.shape) for p in step.parameters}
         if missing := theirs ^ ours:
             off[name] = sorted(missing)
     assert {} == off
+
+
+@pytest.mark.parametrize("name", sorted(models()))
+def test_formulas_of_these_families_come_to_their_bytes(name: str) -> None:
+    """Run on sizes that remember their formula, with adapters and without."""
+    model = built(name)
+    for adapters in (None, Adapters(rank=4, targets="all-linear", dropout=0.1)):
+        how = Recipe(batch=2, length=24, attention="eager", adapters=adapters)
+        numbers = run(model, how)
+        formulas, table = symbolic(model, how)
+        for instant in ("forward", "live", "backward"):
+            expected = [Fraction(size) for size in getattr(numbers, instant).kinds]
+            assert expected == [evaluate(merged(size), table) for size in getattr(formulas, instant).kinds]
 
 
 def folded(name: str) -> str:

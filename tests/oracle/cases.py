@@ -207,7 +207,12 @@ TRUTHS = (
         )
         for kind, about, names, targets in (
             ("decoders", "decoders added later", named(MORE, "decoder"), ["q_b_proj", "down_proj"]),
-            ("encoders", "encoders with each head", named(MORE, "encoder"), ["query", "value", "Wqkv"]),
+            (
+                "encoders",
+                "encoders with each head",
+                named(MORE, "encoder"),
+                ["query", "value", "query_proj", "value_proj", "Wqkv"],
+            ),
             ("seq2seq", "encoders with a decoder", named(MORE, "seq2seq"), ["q", "v", "q_proj", "v_proj"]),
         )
     ),

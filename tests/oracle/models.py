@@ -464,6 +464,15 @@ MASKED, SEQUENCE, TOKENS_OF = (
 )
 SMALL_ENCODER = TOKENS | {"hidden_size": 240, "intermediate_size": 616, "num_attention_heads": 6}
 ALBERT = {"embedding_size": 104} | dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.1)
+DEBERTA = SMALL_ENCODER | {
+    "relative_attention": True,
+    "position_buckets": 24,
+    "norm_rel_ebd": "layer_norm",
+    "share_att_key": True,
+    "pos_att_type": "p2c|c2p",
+    "position_biased_input": False,
+    "type_vocab_size": 0,
+}
 MODERN = SMALL_ENCODER | {"num_hidden_layers": 5, "local_attention": 48, "cls_token_id": 1, "sep_token_id": 2}
 
 
@@ -477,6 +486,19 @@ EXPERTS = {"num_experts": 8, "num_experts_per_tok": 3}
 
 MORE = (
     decoder("flex_olmo", "FlexOlmoConfig", SQUARE, **EXPERTS),
+    decoder(
+        "exaone_moe",
+        "ExaoneMoeConfig",
+        SQUARE,
+        **EXPERTS,
+        num_hidden_layers=4,
+        moe_intermediate_size=424,
+        num_shared_experts=2,
+        n_group=2,
+        topk_group=1,
+        sliding_window=16,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+    ),
     decoder(
         "mellum",
         "MellumConfig",
@@ -499,6 +521,20 @@ MORE = (
         | dict.fromkeys(("attention_dropout", "mlp_dropout", "embedding_dropout"), 0.1),
     ),
     encoder("modernbert-sequence@2", "ModernBertConfig", SEQUENCE, **MODERN | {"num_hidden_layers": 2}),
+    encoder("deberta-v3@7", "DebertaV2Config", MASKED, EAGER, **DEBERTA | {"num_hidden_layers": 7}),
+    encoder(
+        "deberta-v2@2",
+        "DebertaV2Config",
+        MASKED,
+        EAGER,
+        **DEBERTA
+        | {"position_biased_input": True, "type_vocab_size": 3, "share_att_key": False}
+        | {"position_buckets": -1, "norm_rel_ebd": "none", "max_position_embeddings": 72},
+    ),
+    encoder(
+        "deberta-sequence@2", "DebertaV2Config", SEQUENCE, EAGER, **DEBERTA, problem_type="single_label_classification"
+    ),
+    encoder("deberta-token@2", "DebertaV2Config", TOKENS_OF, EAGER, **DEBERTA),
     encoder("albert@5", "AlbertConfig", MASKED, **SMALL_ENCODER | {"num_hidden_layers": 5}, **ALBERT),
     encoder(
         "albert-groups@4",
