@@ -21,8 +21,8 @@ SIZE = {row.id: int(row.size) for row in DTYPES.values()}
 Dimension = int
 """A size along one axis: an int, or a `Dim` that behaves as one and remembers its formula."""
 
-KINDS = ("activations", "logits", "temporaries", "gradients", "casts", "inputs")
-ACTIVATIONS, LOGITS, TEMPORARIES, GRADIENTS, CASTS, INPUTS = range(6)
+KINDS = ("activations", "logits", "temporaries", "gradients", "casts", "inputs", "gathered", "exchanged")
+ACTIVATIONS, LOGITS, TEMPORARIES, GRADIENTS, CASTS, INPUTS, GATHERED, EXCHANGED = range(8)
 STANDING = -1
 """Weights and buffers: alive all the time, counted by the plan and not by the ledger."""
 

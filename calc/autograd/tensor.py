@@ -205,6 +205,16 @@ def view(x: Tensor, shape: Shape, heads_first: bool | None = None) -> Tensor:
     return y
 
 
+def hooked(x: Tensor, op: str, hook: Callable[[], None]) -> Tensor:
+    """The same tensor, with `hook` called when its gradient is there, before that goes on. Nothing, where it gets no gradient."""
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        hook()
+        return (g,)
+
+    return record(op, x.shape, x.dtype, (x,), backward, result=x.storage, heads_first=x.heads_first)
+
+
 def record(
     op: str,
     shape: Shape,
@@ -372,11 +382,15 @@ ALONE = _holders([Tensor((), "fp32", Standing((), "fp32", ""))], 0)
 
 
 def backward(
-    loss: Tensor, gradient: Tensor | None = None, *, on_block: Callable[[int | None], None] | None = None
+    loss: Tensor,
+    gradient: Tensor | None = None,
+    *,
+    on_block: Callable[[int | None], None] | None = None,
+    at_end: Callable[[], None] | None = None,
 ) -> None:
     """Run the graph backwards in PyTorch's order: of the nodes that are ready, the one recorded last runs first.
 
-    `gradient` is that of `loss`, by default a one.
+    `gradient` is that of `loss`, by default a one; `at_end` is called when all nodes have run, as the engine's own callbacks are.
     """
     root = loss.node
     assert root is not None
@@ -445,4 +459,6 @@ def backward(
                 push(ready, (-target.sequence, target))
         node.edges = []
         del node, edges, function
+    if at_end is not None:
+        at_end()
     del gradient

@@ -30,6 +30,18 @@ SOURCES = Table(
         "torch 2.13.0, transformers 5.24.0, peft 0.21.2, bitsandbytes 0.50.2; byte-exact allocations",
     ),
     Source(
+        "torch-ddp",
+        "PyTorch's gradient buckets",
+        "https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp",
+        "v2.13.0; recorded in tests/golden/oracle/sharding.json",
+    ),
+    Source(
+        "torch-fsdp",
+        "PyTorch's fully_shard and FullyShardedDataParallel",
+        "https://github.com/pytorch/pytorch/tree/v2.13.0/torch/distributed/fsdp",
+        "v2.13.0; recorded in tests/golden/oracle/sharding.json",
+    ),
+    Source(
         "torch-derivatives",
         "PyTorch derivatives.yaml: what each operation saves for its backward",
         "https://github.com/pytorch/pytorch/blob/main/tools/autograd/derivatives.yaml",

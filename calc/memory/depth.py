@@ -17,17 +17,19 @@ Vector = tuple[int, ...]
 ZERO: Vector = (0,) * len(KINDS)
 
 
-def representatives(kinds: Sequence[str]) -> tuple[list[int], list[int]]:
+def representatives(kinds: Sequence[str], *, last: bool = False) -> tuple[list[int], list[int]]:
     """Which blocks to run, and for each block of the model the place in that list of the one that stands for it.
 
-    The first block of each kind runs, which is the first to use what its kind shares, and the second, which stands for the rest.
+    The first block of each kind runs, which is the first to use what its kind shares, and the second, which stands for the rest. With
+    `last` the last one runs too and stands for itself, where a block's backward depends on those before and after it.
     """
+    ends = {kind: index for index, kind in enumerate(kinds)} if last else {}
     chosen: list[int] = []
     stands: list[int] = []
     seen: dict[str, list[int]] = {}
     for index, kind in enumerate(kinds):
         places = seen.setdefault(kind, [])
-        if len(places) < 2:
+        if len(places) < 2 or index == ends.get(kind):
             places.append(len(chosen))
             chosen.append(index)
         stands.append(places[-1])
@@ -133,7 +135,7 @@ class Depth:
     def in_backward(self, place: int) -> Iterator[Vector]:
         """What the others add to the backward of `place`, for each block that it may be highest as."""
         indices = [i for i, p in enumerate(self.stands) if p == place]
-        if len(self.keeps) <= 2:  # one kind: what is added changes evenly, so it is highest at an end
+        if indices[-1] - indices[0] < len(indices):  # neighbours: what is added changes evenly, highest at an end
             indices = sorted({indices[0], indices[-1]})
         for index in indices:
             waiting = self._missing(self.stands[:index], range(place))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from calc.autograd.storage import ACTIVATIONS, CASTS, GRADIENTS, LOGITS, TEMPORARIES
+from calc.autograd.storage import ACTIVATIONS, CASTS, EXCHANGED, GATHERED, GRADIENTS, LOGITS, TEMPORARIES
 from calc.autograd.tensor import Leaf
 from calc.catalog.gpus import GPUS
 from calc.catalog.models import MODELS
@@ -32,11 +32,13 @@ from calc.memory.recipes import PRECISIONS, recipe
 from calc.memory.weights import (
     adapter_lines,
     batch_lines,
+    bucket_line,
     flattening_line,
     gradient_line,
     master_lines,
     model_buffer_lines,
     rounding_line,
+    share_line,
     size,
     unscaling_line,
     weight_lines,
@@ -55,6 +57,8 @@ KINDS: tuple[tuple[int, Component, str], ...] = (
     (CASTS, "temporaries", "16-bit copies of the weights (autocast)"),
     (TEMPORARIES, "temporaries", "Gradients of activations, and scratch"),
     (GRADIENTS, "gradients", "Gradients made so far"),
+    (GATHERED, "weights", "Weights gathered from the other GPUs"),
+    (EXCHANGED, "temporaries", "Buffers that gather weights and reduce gradients"),
 )
 """What the run on shapes counts, as lines of the answer."""
 
@@ -109,7 +113,7 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
         result = _ran(model, how, granularity)
     else:
         result = step.run(model, how, granularity=granularity, on_gradient=stepping, list_saved=False)
-    stands = standing(scenario, model, result.parameters, granularity=granularity)
+    stands = standing(scenario, model, result.stored, granularity=granularity)
 
     instants = [Instant("load", stands.load, stands.loaded)]
     for name, attribute in MOMENTS:
@@ -188,7 +192,7 @@ def total(lines: Sequence[Line]) -> Bytes:
 def standing(
     scenario: Scenario, model: Architecture | None, parameters: Sequence[Parameter], *, granularity: int = 1
 ) -> Standing:
-    """What a plan keeps of `parameters` beside the run on shapes; without a model its buffers are left out."""
+    """What a plan keeps of `parameters`, those that one GPU stores, beside the run on shapes; without a model its buffers are left out."""
     plan, how = scenario.plan, recipe(scenario.plan, GPUS[scenario.hardware.gpu])
     optimizer, precision = OPTIMIZERS[plan.optimizer], PRECISIONS[plan.precision]
     optimized = _masters(parameters) if precision.master else parameters
@@ -199,13 +203,19 @@ def standing(
     buffers = () if model is None else model_buffer_lines(model, how)
     rounding = (rounding_line(parameters, states, granularity),) if granularity > 1 else ()
     batch = batch_lines(model, how, precision.scaler)
-    lines = (*weights, *masters, *buffers, *batch, *optimizer_states.lines(states), *rounding)
-    gradients = () if optimizer.frees_gradients else (gradient_line(parameters),)
+    buckets = (bucket_line(parameters),) if plan.sharding.strategy == "ddp" else ()
+    gradients: tuple[Line, ...] = () if optimizer.frees_gradients else (gradient_line(parameters),)
+    kept = optimizer_states.lines(states)
+    if how.sharded is not None:
+        weights, kept, gradients = (
+            tuple([share_line(line, how.sharded) for line in lines]) for lines in (weights, kept, gradients)
+        )
     scratch = (temporary.line,) if temporary.during == "optimizer step" and temporary.bytes else ()
     if precision.scaler:
         scratch = (*scratch, unscaling_line(sum(int(line.bytes) for line in scratch)))
     if precision.master:  # larger than any optimizer's own temporaries, which come when the flat copy alone is left
         scratch = (flattening_line(optimizer_states.parameter_groups(optimizer, optimized, states.settings)),)
+    lines = (*weights, *masters, *buffers, *batch, *kept, *buckets, *rounding)
     return Standing(
         lines=lines,
         loaded=(*weights, *buffers),

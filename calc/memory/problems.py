@@ -15,6 +15,7 @@ from calc.memory.breakdown import Problem
 from calc.memory.images import image_problems, refuse_images
 from calc.memory.recipes import PRECISIONS, flash_runs, recipe
 from calc.memory.refused import Refused
+from calc.memory.sharded import refuse_sharded_model, refuse_sharding
 from calc.memory.stored_weights import as_stored, stored_problems
 from calc.model.adapters import layer_of, targeted
 from calc.model.attention import FLASH_HEAD_DIM
@@ -35,7 +36,9 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
     _refuse(scenario, gpu)
     plan = scenario.plan
     found: list[Problem] = []
-    if model is not None:
+    if model is None:
+        refuse_sharded_model(plan, None, tuple)
+    else:
         found += stored_problems(plan, model.checkpoint, gpu)
         _refuse_on(plan, model)
         found += image_problems(plan, model)
@@ -134,17 +137,15 @@ def _refuse(scenario: Scenario, gpu: Gpu) -> None:
     plan = scenario.plan
     not_modelled = {
         "plan.gradient_checkpointing": plan.gradient_checkpointing == "offload",
-        "plan.sharding.strategy": plan.sharding.strategy != "none",
         "plan.sharding": any(
             n > 1
             for n in (
-                plan.sharding.data_parallel, plan.sharding.tensor_parallel, plan.sharding.pipeline_parallel,
-                plan.sharding.context_parallel, plan.sharding.expert_parallel,
+                plan.sharding.tensor_parallel, plan.sharding.pipeline_parallel, plan.sharding.context_parallel,
+                plan.sharding.expert_parallel,
             )
         ),
         "plan.sharding.offload": plan.sharding.offload != "none",
         "plan.sharding.activation_offload": plan.sharding.activation_offload,
-        "hardware.num_gpus": scenario.hardware.num_gpus > 1,
     }  # fmt: skip
     for field, refused in not_modelled.items():
         if refused:
@@ -153,6 +154,7 @@ def _refuse(scenario: Scenario, gpu: Gpu) -> None:
                 f"{field} is not modelled yet beyond one GPU and its plain forms; set it back to its default.",
                 field,
             )
+    refuse_sharding(scenario)
     try:
         OPTIMIZERS[plan.optimizer].settings(plan.optimizer_args)
     except (UnknownName, BadArgument) as error:
@@ -202,6 +204,7 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
     _refuse_gaps(plan, model)
     _refuse_kernels(plan, model)
     refuse_images(plan, model)
+    refuse_sharded_model(plan, model, lambda: _parameters(model))
     refuse_parameter_adapters(plan, model.model_type)
     if not isinstance(plan, FullFineTuning) and plan.lora.target_modules != "all-linear":
         refuse_targets(plan, model.model_type, model.name, _parameters(model))

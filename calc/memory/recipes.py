@@ -8,7 +8,7 @@ from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
 from calc.catalog.kernels import KERNELS
 from calc.catalog.table import Table
-from calc.model.recipe import PARTS, Adapters, Images, QuantizedBase, Recipe
+from calc.model.recipe import PARTS, Adapters, Images, QuantizedBase, Recipe, Sharded
 from calc.scenario import FullFineTuning, Plan, QLora
 
 
@@ -66,11 +66,16 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
         )
         if plan.quantization.upcast_for_training:
             dtype = "fp32"
+    autocast, sharding, sharded = precision.autocast, plan.sharding, None
+    if sharding.strategy in ("fsdp", "fsdp2"):
+        sharded = Sharded(sharding.strategy, sharding.data_parallel, dtype)
+        dtype, autocast = autocast or dtype, None  # the sharding lowers the weights itself when it gathers them
     return Recipe(
         batch=plan.micro_batch_size,
         length=plan.seq_len,
         dtype=dtype,
-        autocast=precision.autocast,
+        autocast=autocast,
+        sharded=sharded,
         scaled=precision.scaler,
         adapters=adapters,
         quantized=quantized,

@@ -23,6 +23,7 @@ from calc.model.family import Architecture
 from calc.model.modules import Modules
 from calc.model.parameters import Parameter
 from calc.model.recipe import Recipe
+from calc.model.sharding import shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class Step:
     held: Moment
     """Of that, what is alive at the optimizer's step too: outputs."""
     parameters: tuple[Parameter, ...]
+    stored: tuple[Parameter, ...]
+    """What one GPU stores of them: all, or its share."""
     saved: tuple[Saved, ...]
     """Of the blocks that were run; `represents` says how often each block's stand for."""
     represents: tuple[int, ...]
@@ -111,7 +114,7 @@ def run(
     the highest at these sizes. Without `list_saved` the tensors kept for the backward pass are counted and not listed.
     """
     dims = architecture.dims
-    chosen, stands = representatives(dims.kinds)
+    chosen, stands = representatives(dims.kinds, last=recipe.sharded is not None)
     represents = [0] * len(chosen)
     for place in stands:
         represents[place] += 1
@@ -120,6 +123,7 @@ def run(
     recording_mode.pinned.clear()
     with recording(ledger):
         m = Modules(recipe, small, on_gradient, architecture.model_type)
+        m.sharding = sharding = shard(architecture, recipe, small, m)
         ledger.kind = INPUTS
         ids = empty((m.rows,), "i64", "token ids")
         given = architecture.family.given(dims, recipe)
@@ -127,7 +131,11 @@ def run(
         inputs = ledger.total
         ledger.kind = ACTIVATIONS
         ledger.begin("forward")
+        if sharding is not None:
+            sharding.begins()
         loss = _loss(m, architecture, architecture.family.body(m, ids))
+        if sharding is not None:
+            loss = sharding.ends(loss)
         m.casts.clear()
         m.seen.clear()
         ledger.begin("after forward")
@@ -136,7 +144,11 @@ def run(
         ledger.kind = TEMPORARIES
         ledger.begin("backward")
         scaled = scale(loss) if recipe.scaled else loss  # the caller holds both until the backward is over
-        backward(scaled, on_block=lambda block: ledger.begin("backward", block))
+        backward(
+            scaled,
+            on_block=lambda block: ledger.begin("backward", block),
+            at_end=None if sharding is None else sharding.finishes,
+        )
         loss = scaled = None  # type: ignore[assignment]
         m.contexts.clear()
         pinned = _pinned(len(chosen))
@@ -144,7 +156,8 @@ def run(
         ledger.begin("after backward")
         after = tuple(ledger.live)
         m.outputs.clear()
-    parameters = m.inventory({i: represents[i] for i in range(len(chosen))})
+    parameters = m.inventory(dict(enumerate(represents)))
+    stored = parameters if sharding is None else m.inventory(dict(enumerate(represents)), sharding)
     m.weights.clear()
     symbols = None if counts is None else [counts[dims.kinds[i]] for i in chosen]
     depth = Depth.of(ledger.segments, stands, symbols, pinned)
@@ -172,6 +185,7 @@ def run(
         after=rest,
         held=_moment(held, 0),
         parameters=parameters,
+        stored=stored,
         saved=saved,
         represents=tuple(represents),
         candidates=tuple(candidates),

@@ -161,7 +161,7 @@ class Surface:
         tokens: Any = Dim(length, "S", symbols)
         opened = replace(how, batch=sequences, length=tokens)
         result = step.run(self.model, opened, on_gradient=stepping_in_backward(scenario), open_sizes=True)
-        stands = standing(scenario, self.model, result.parameters)
+        stands = standing(scenario, self.model, result.stored)
         # Token ids, positions and images stand beside the run and grow with the sizes.
         grows = 8 * (2 if how.padded else 1) * (sequences * tokens - batch * length)
         for wide, one in zip(*(self.model.family.given(self.model.dims, run) for run in (opened, how)), strict=True):

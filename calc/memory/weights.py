@@ -17,7 +17,7 @@ from calc.memory.breakdown import Component, Line
 from calc.memory.optimizer_states import OptimizerStates
 from calc.model.family import Architecture
 from calc.model.parameters import Parameter
-from calc.model.recipe import Recipe
+from calc.model.recipe import Recipe, Sharded
 from calc.units import Bytes
 
 
@@ -139,6 +139,33 @@ def gradient_line(parameters: Sequence[Parameter]) -> Line:
     return Line(
         "gradients", "Gradients", Bytes(total), "exact", "P_t·b", numbers, "torch-derivatives",
         "One gradient per trained parameter, in its dtype.",
+    )  # fmt: skip
+
+
+_CUT = {
+    "fsdp2": "each tensor is cut along its first dimension, the last parts padded",
+    "fsdp": "the tensors of a block lie one after another in a flat one, which is cut",
+}
+"""How the strategies of `calc.model.sharding` part the weights."""
+
+
+def share_line(line: Line, sharded: Sharded) -> Line:
+    """The same line where it is what one of several GPUs stores."""
+    note = (
+        f"The largest of {sharded.ranks} shares, that of the first GPU: {_CUT[sharded.strategy]}. {line.note}".rstrip()
+    )
+    return Line(
+        line.component, f"{line.label}, one share of {sharded.ranks}", line.bytes, line.certainty, line.formula, line.numbers,
+        "torch-fsdp", note,
+    )  # fmt: skip
+
+
+def bucket_line(parameters: Sequence[Parameter]) -> Line:
+    """Buckets of DDP, which gradients are copied into and summed over the GPUs in; leaves out the map of used parameters, 4 bytes a tensor."""
+    gradients = gradient_line(parameters)
+    return Line(
+        "gradients", "Buckets that gradients are summed in (DDP)", gradients.bytes, "exact", gradients.formula, gradients.numbers, "torch-ddp",
+        "There from the first step on, beside the gradients; gradient_as_bucket_view=True would let the two share their memory.",
     )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from calc.autograd.elementwise import add_broadcast, cast, scale
 from calc.autograd.linear import mm
@@ -31,6 +32,9 @@ from calc.model.adapters import adapted, fused, targeted
 from calc.model.parameter_adapters import converted
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
+
+if TYPE_CHECKING:
+    from calc.model.sharding import FullyShard
 
 ATTENTION = frozenset(("flash attention", "efficient attention"))
 """What selective checkpointing does not compute again in TRL (`gradient_checkpointing_kwargs={"selective": True}`)."""
@@ -96,6 +100,8 @@ class Modules:
         self.apart = False
         """Nothing uses what runs now, so its weights get no gradient."""
         self.without_gradient: set[tuple[int | None, str]] = set()
+        self.sharding: FullyShard | None = None
+        """What gathers the weights of a block before it runs, where each GPU has a share of them."""
 
     # -- parts -----------------------------------------------------------------------------------------------------------
 
@@ -290,12 +296,11 @@ class Modules:
             self.prefix, self.block = f"{prefix}.*.", index
             self.blocks.append((index, kind))
             active.ledger.begin("forward", index)
-            if self.recipe.checkpointing == "none":
-                yield self._run
-            elif self.recipe.reentrant and self.recipe.checkpointing == "full":
-                yield self._reentrant
-            else:
-                yield self._checkpointed
+            run = self._run
+            if self.recipe.checkpointing != "none":
+                again = self.recipe.reentrant and self.recipe.checkpointing == "full"
+                run = self._reentrant if again else self._checkpointed
+            yield run if self.sharding is None else partial(self._gathered, self.sharding, run)
         self.prefix, self.block, self.in_forward = "", None, False
         active.ledger.begin("head", None)
 
@@ -312,6 +317,12 @@ class Modules:
         """The block that ends hands these back beside its result, to a caller who does not look at them."""
         if self.in_forward:
             self.returned[:] = tensors
+
+    def _gathered(
+        self, sharding: FullyShard, run: Callable[..., Any], block: Callable[..., Any], x: Tensor, *context: Any
+    ) -> Any:
+        group = self.block
+        return sharding.leaves(group, run(block, sharding.enters(group, x), *context))
 
     def _run(self, block: Callable[..., Tensor], x: Tensor, *context: Any) -> Tensor:
         try:
@@ -380,13 +391,15 @@ class Modules:
         self.contexts.append(context)
         return record("checkpoint", y.shape, y.dtype, (x,), nested, (x.storage,), result=y.storage)
 
-    def inventory(self, represented: dict[int, int]) -> tuple[Parameter, ...]:
-        """Every parameter asked for; `represented` says how many layers each block that ran stands for."""
+    def inventory(self, represented: dict[int, int], sharding: FullyShard | None = None) -> tuple[Parameter, ...]:
+        """Every parameter asked for; `represented` says how many layers each block that ran stands for. With `sharding` the share of each
+        that one GPU stores."""
         rows: dict[tuple[str, Shape, str, Role, bool], int] = {}
         for key, tensor in self.weights.items():
             full, role = self.roles[key]
             trained = tensor.requires_grad and key not in self.without_gradient
-            row = (full, tensor.shape, tensor.dtype, role, trained)
+            shape, dtype = (tensor.shape, tensor.dtype) if sharding is None else sharding.stored(*key)
+            row = (full, shape, dtype, role, trained)
             rows[row] = rows.get(row, 0) + (1 if key[0] is None else represented[key[0]])
         return tuple(
             Parameter(

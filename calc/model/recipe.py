@@ -56,6 +56,20 @@ class Images:
 
 
 @dataclass(frozen=True, slots=True)
+class Sharded:
+    """Weights, gradients and states cut into one share per GPU, and gathered block by block (FSDP)."""
+
+    strategy: Literal["fsdp2", "fsdp"]
+    """torch's `fully_shard`, or the older FullyShardedDataParallel."""
+    ranks: int
+    """GPUs that share."""
+    stored: str
+    """Dtype of the shares; the recipe's own is that of the gathered weights and of the gradients on their way."""
+    reshard: bool = True
+    """Gathered weights are let go after a block's forward (`reshard_after_forward`), and gathered again in the backward."""
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """How the run goes."""
 
@@ -96,6 +110,8 @@ class Recipe:
     padded: bool = False
     accumulated: bool = False
     """Gradients of an earlier micro-batch are there already."""
+    sharded: Sharded | None = None
+    """None where each GPU has all weights."""
     images: Images | None = None
     """None where no sequence has an image: towers then stand by and do not run."""
     trained: frozenset[str] = PARTS

@@ -91,7 +91,7 @@ def test_routers_stay_in_fp32() -> None:
 
 def test_a_plan_that_cannot_run_is_refused() -> None:
     """With the same sentence as for any other model."""
-    with pytest.raises(Refused, match="not modelled yet beyond one GPU"):
+    with pytest.raises(Refused, match="two GPUs or more"):
         floor(
             scenario({"config": {"model_type": "mamba"}}, {"sharding": {"strategy": "ddp"}}),
             counted({"model_type": "mamba"}),

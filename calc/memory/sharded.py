@@ -1,0 +1,136 @@
+"""Which plans over several GPUs are modelled, and what keeps the others from being so: each one sentence that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from calc.catalog.frameworks import FRAMEWORKS
+from calc.catalog.optimizers import OPTIMIZERS
+from calc.memory.recipes import PRECISIONS
+from calc.memory.refused import Refused
+from calc.model.family import Architecture
+from calc.model.parameters import Parameter
+from calc.scenario import FullFineTuning, Plan, Scenario
+
+PRECISIONS_OF = {
+    "ddp": tuple(row.id for row in PRECISIONS.values() if not row.master),
+    "fsdp": ("bf16", "fp32"),
+    "fsdp2": ("bf16", "fp32", "bf16-mixed"),
+}
+"""Words of `plan.precision` that are modelled under each strategy; a strategy that is not here is not modelled."""
+OPTIMIZERS_OF_SHARES = ("adamw_torch", "adamw_torch_fused", "sgd")
+"""Optimizers that work element by element, so that a share of a weight has a share of its states; recorded under FSDP."""
+FLAT = 16
+"""Bytes that the tensors of a flat parameter begin at a multiple of."""
+
+
+def refuse_sharding(scenario: Scenario) -> None:
+    """What is not modelled of a plan over several GPUs, whatever the model. Raises `Refused`."""
+    plan, gpus = scenario.plan, scenario.hardware.num_gpus
+    strategy, ranks = plan.sharding.strategy, plan.sharding.data_parallel
+    if strategy == "none":
+        if gpus > 1 or ranks > 1:
+            raise Refused(
+                "no_strategy",
+                f"{max(gpus, ranks)} GPUs need a way to share the work: choose {', '.join(PRECISIONS_OF)}, or one GPU.",
+                "plan.sharding.strategy",
+            )
+        return
+    if strategy not in PRECISIONS_OF:
+        raise Refused(
+            "strategy_not_modelled",
+            f"{strategy} is not modelled yet; the strategies that are: {', '.join(PRECISIONS_OF)}.",
+            "plan.sharding.strategy",
+        )
+    if gpus != ranks or ranks == 1:
+        raise Refused(
+            "gpus_that_share",
+            f"{strategy} runs on two GPUs or more, each with data of its own: data_parallel ({ranks}) must equal num_gpus ({gpus}).",
+            "plan.sharding.data_parallel",
+        )
+    if plan.precision not in PRECISIONS_OF[strategy]:
+        raise Refused(
+            "precision_not_modelled",
+            f"{plan.precision} is not modelled under {strategy}; choose {', '.join(PRECISIONS_OF[strategy])}.",
+            "plan.precision",
+        )
+    if OPTIMIZERS[plan.optimizer].frees_gradients:
+        raise Refused(
+            "step_in_backward",
+            f"{plan.optimizer} steps inside the backward pass, before gradients have been summed over the GPUs; choose adamw_torch.",
+            "plan.optimizer",
+        )
+    if strategy != "ddp":
+        _refuse_fully_sharded(plan)
+
+
+def _refuse_fully_sharded(plan: Plan) -> None:
+    strategy = plan.sharding.strategy
+    if not isinstance(plan, FullFineTuning):
+        raise Refused(
+            "adapters_not_modelled",
+            f"adapters are not modelled under {strategy} yet; choose ddp, or full.",
+            "plan.method",
+        )
+    if plan.optimizer not in OPTIMIZERS_OF_SHARES:
+        raise Refused(
+            "optimizer_not_modelled",
+            f"{plan.optimizer} is not modelled under {strategy} yet; choose {', '.join(OPTIMIZERS_OF_SHARES)}.",
+            "plan.optimizer",
+        )
+    if plan.gradient_accumulation_steps > 1:
+        raise Refused(
+            "accumulation_not_modelled",
+            f"gradient accumulation is not modelled under {strategy} yet; set it to 1.",
+            "plan.gradient_accumulation_steps",
+        )
+    if plan.gradient_checkpointing not in ("none", "full"):
+        raise Refused(
+            "checkpointing_not_modelled",
+            f"{plan.gradient_checkpointing} checkpointing is not modelled under {strategy} yet; choose none or full.",
+            "plan.gradient_checkpointing",
+        )
+    if FRAMEWORKS[plan.framework].reentrant_checkpointing:
+        raise Refused(
+            "framework_not_modelled",
+            f"{strategy} is modelled for transformers 5.24 only, not for {FRAMEWORKS[plan.framework].label}.",
+            "plan.framework",
+        )
+    if plan.loss != "eager" or plan.kernels != "eager":
+        raise Refused(
+            "kernels_not_modelled",
+            f"replaced kernels are not modelled under {strategy} yet; choose loss eager and kernels eager.",
+            "plan.loss" if plan.loss != "eager" else "plan.kernels",
+        )
+
+
+def refuse_sharded_model(plan: Plan, model: Architecture | None, parameters: Callable[[], Sequence[Parameter]]) -> None:
+    """Models whose blocks are not one stack of their own weights in one dtype, under FSDP. Raises `Refused`."""
+    if plan.sharding.strategy not in ("fsdp", "fsdp2"):
+        return
+    if model is None:
+        raise Refused(
+            "activations_not_modelled",
+            f"{plan.sharding.strategy} is modelled only where the activations of the model are; choose ddp, or one GPU.",
+            "plan.sharding.strategy",
+        )
+    found = parameters()
+    stacks = {p.name.partition(".*.")[0] for p in found if ".*." in p.name}
+    if len(stacks) != 1 or model.family.loss is not None:
+        raise Refused(
+            "model_not_modelled",
+            f"{plan.sharding.strategy} is modelled for language models with one stack of layers, not for {model.name}; choose ddp.",
+            "plan.sharding.strategy",
+        )
+    if len({p.dtype for p in found}) != 1:
+        raise Refused(
+            "several_dtypes",
+            f"{model.name} keeps some weights in another dtype than the rest, which FSDP does not take together; choose ddp.",
+            "plan.sharding.strategy",
+        )
+    if plan.sharding.strategy == "fsdp" and any(p.numel % (FLAT // 2) for p in found):
+        raise Refused(
+            "padded_flat_parameter",
+            f"fsdp pads tensors of {model.name} to {FLAT} bytes within its flat parameters, which is not modelled; choose fsdp2.",
+            "plan.sharding.strategy",
+        )

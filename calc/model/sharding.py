@@ -1,0 +1,246 @@
+"""Weights cut into one share per GPU: hooks at the edges of blocks that gather them, let them go, and reduce their gradients.
+
+A block is a group of parameters that is gathered together; everything outside the blocks is one more, the root. Weights stay what they
+are for the run, without bytes of their own; what a GPU holds of them beside its share is made and freed here.
+
+Leaves out   how long the streams of a real GPU hold a buffer that Python has let go of.
+Source       torch 2.13.0, torch/distributed/fsdp: _fully_shard/_fsdp_param_group.py and _fsdp_collectives.py for FSDP2,
+             _runtime_utils.py and _flat_param.py for FSDP1; recordings of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from calc.autograd.elementwise import cast
+from calc.autograd.storage import EXCHANGED, GATHERED, GRADIENTS, Ledger, Storage, active, recording
+from calc.autograd.tensor import Leaf, Shape, Tensor, empty, hooked, recording_mode
+from calc.model.family import Architecture
+from calc.model.modules import Modules
+from calc.model.recipe import Recipe, Sharded
+
+Group = int | None
+"""The number of a block, or None for the root."""
+Weights = Mapping[tuple[Group, str], Leaf]
+
+
+def shard(architecture: Architecture, recipe: Recipe, small: Any, m: Modules) -> FullyShard | None:
+    """What shards the weights of a run over the blocks of `small`; None where each GPU has all of them."""
+    if recipe.sharded is None:
+        return None
+    shapes = _shapes(architecture, recipe, small)
+    return STRATEGIES[recipe.sharded.strategy](recipe.sharded, recipe.dtype, shapes, m.weights)
+
+
+def _shapes(architecture: Architecture, recipe: Recipe, small: Any) -> dict[Group, list[Shape]]:
+    """Shapes of each group's parameters, from a forward pass over two tokens: a group is gathered before its first weight is asked for."""
+    mode = recording_mode
+    before, mode.enabled = mode.enabled, False
+    try:
+        with recording(Ledger()):
+            m = Modules(
+                replace(recipe, batch=1, length=2, checkpointing="none", sharded=None),
+                small,
+                model_type=architecture.model_type,
+            )
+            architecture.family.head(m, architecture.family.body(m, empty((m.rows,), "i64", "token ids")))
+    finally:
+        mode.enabled = before
+    groups: dict[Group, list[Shape]] = {}
+    for (group, _), weight in m.weights.items():
+        groups.setdefault(group, []).append(weight.shape)
+    return groups
+
+
+def _made(size: int, dtype: str, op: str, kind: int) -> Storage:
+    ledger = active.ledger
+    before, ledger.kind = ledger.kind, kind
+    storage = Storage((size,), dtype, op)
+    ledger.kind = before
+    return storage
+
+
+def _share(size: int, ranks: int) -> int:
+    """The largest of `ranks` parts; kept exact where it divides, for closed forms."""
+    return -(-size // ranks) if size % ranks else size // ranks
+
+
+class FullyShard:
+    """FSDP2: each parameter is cut along its first dimension, padded to equal parts.
+
+    A group is gathered into one buffer, and copied out of it parameter by parameter. In the forward pass a group's buffer is freed once
+    the next group is copied out; in the backward pass at once, after which the buffer of the next group is gathered ahead.
+    """
+
+    def __init__(self, sharded: Sharded, dtype: str, shapes: Mapping[Group, Sequence[Shape]], weights: Weights) -> None:
+        self.sharded, self.ranks, self.dtype = sharded, sharded.ranks, dtype
+        self.shapes, self.weights = shapes, weights
+        self.narrow = sharded.stored != dtype
+        """Mixed precision of the sharding's own: shares in a wider dtype than what is gathered and computed with."""
+        self.buffers: dict[Group, Storage] = {}
+        """Gathered and not copied out yet."""
+        self.whole: dict[Group, list[Storage]] = {}
+        """Weights that are there as a whole."""
+        self.copied: Storage | None = None
+        """The buffer that was copied out last in the forward pass."""
+        self.reduced: Storage | None = None
+        """The gradients that were sent last."""
+        self.order: list[Group] = []
+        """Groups in the order in which their forward ended."""
+        self.in_backward: set[Group] = set()
+        self.done: set[Group] = set()
+        self.gradients: list[Storage] = []
+        """This GPU's shares of the gradients that were reduced."""
+
+    # -- sizes -----------------------------------------------------------------------------------------------------------
+
+    def stored(self, group: Group, name: str) -> tuple[Shape, str]:
+        """Shape and dtype of the largest share of a parameter, that of the first GPU."""
+        shape = self.weights[(group, name)].shape
+        return (_share(shape[0], self.ranks), *shape[1:]), self.sharded.stored
+
+    def _sizes(self, group: Group) -> list[int]:
+        """Elements of this GPU's share of each parameter."""
+        return [_share(shape[0], self.ranks) * prod(shape[1:]) for shape in self.shapes[group]]
+
+    # -- the edges of groups ---------------------------------------------------------------------------------------------
+
+    def enters(self, group: Group, x: Tensor) -> Tensor:
+        """The input of a block: its weights are gathered, and when its backward is over its gradients are reduced."""
+        self._gather(group)
+        self._copy_out(group, forward=True)
+        return hooked(x, "RegisterPostBackward", lambda: self._after_backward(group))
+
+    def leaves(self, group: Group, y: Any) -> Any:
+        """The result of a block: its weights are let go, and gathered again when its backward begins."""
+        if self.sharded.reshard:
+            del self.whole[group]
+        self.order.append(group)
+        return self._before_backward_at(group, y)
+
+    def begins(self) -> None:
+        """The model is called: what lies outside the blocks is gathered."""
+        self._gather(None)
+        self._copy_out(None, forward=True)
+
+    def ends(self, loss: Tensor) -> Tensor:
+        """The model returns its loss."""
+        loss = cast(self.leaves(None, loss), self.dtype) if self.narrow else self.leaves(None, loss)
+        self.copied = None
+        return loss
+
+    def finishes(self) -> None:
+        """The backward is over: the root's gradients are reduced, and those of groups whose input needs none."""
+        for group in self.shapes:
+            if group not in self.done:
+                self._after_backward(group)
+        self.reduced = None
+
+    def _before_backward_at(self, group: Group, y: Any) -> Any:
+        if isinstance(y, Tensor):
+            return hooked(y, "pre-backward", lambda: self._before_backward(group))
+        return tuple([self._before_backward_at(group, one) for one in y])
+
+    # -- what happens there ----------------------------------------------------------------------------------------------
+
+    def _gather(self, group: Group) -> None:
+        if group in self.buffers or group in self.whole:
+            return
+        size = sum(self._sizes(group))
+        low = None
+        if self.narrow:
+            low = _made(size, self.dtype, "copy of the share", EXCHANGED)
+        self.buffers[group] = _made(size * self.ranks, self.dtype, "all-gather", EXCHANGED)
+        del low
+
+    def _copy_out(self, group: Group, *, forward: bool) -> None:
+        buffer = self.buffers.pop(group, None)
+        if buffer is None:
+            return
+        self.whole[group] = [_made(size * self.ranks, self.dtype, "gathered", GATHERED) for size in self._sizes(group)]
+        self.copied = buffer if forward else None
+
+    def _before_backward(self, group: Group) -> None:
+        if group in self.in_backward:
+            return
+        self.in_backward.add(group)
+        self._gather(group)
+        self._copy_out(group, forward=False)
+        place = self.order.index(group)
+        if place:
+            self._gather(self.order[place - 1])
+
+    def _after_backward(self, group: Group) -> None:
+        self.done.add(group)
+        self.whole.pop(group, None)
+        self.reduced = None
+        size = sum(self._sizes(group))
+        sent = _made(size * self.ranks, self.dtype, "reduce-scatter", EXCHANGED)
+        held = self._free_gradients(group)
+        own = _made(size, self.dtype, "reduced gradients", GRADIENTS)
+        if self.narrow:
+            own = _made(size, self.sharded.stored, "reduced gradients", GRADIENTS)
+        del held
+        self.gradients.append(own)
+        self.reduced = sent
+
+    def _free_gradients(self, group: Group) -> Tensor | None:
+        """Let go of a group's gradients; the last one is handed back, which torch's loop over them still names."""
+        last = None
+        for (owner, _), weight in self.weights.items():
+            if owner == group:
+                last, weight.grad = weight.grad, None
+        return last
+
+
+class FlatShard(FullyShard):
+    """FSDP1: the parameters of a group are one flat parameter, which is cut, and gathered into its own memory.
+
+    The root stays gathered from the forward pass to the end of the backward.
+    """
+
+    def stored(self, group: Group, name: str) -> tuple[Shape, str]:
+        """What lies of a parameter within the first GPU's share of the flat one, and its dtype."""
+        left = self._flat(group) // self.ranks
+        for (owner, other), weight in self.weights.items():
+            if owner != group:
+                continue
+            size = min(left, prod(weight.shape))
+            if other == name:
+                return (size,), self.sharded.stored
+            left -= size
+        raise KeyError(name)
+
+    def _flat(self, group: Group) -> int:
+        """Elements of the flat parameter, padded to equal parts."""
+        return _share(sum([prod(shape) for shape in self.shapes[group]]), self.ranks) * self.ranks
+
+    def leaves(self, group: Group, y: Any) -> Any:
+        """The result of a block: its weights are let go, but not those of the root."""
+        if group is not None:
+            del self.whole[group]
+        self.order.append(group)
+        return self._before_backward_at(group, y)
+
+    def _gather(self, group: Group) -> None:
+        if group not in self.whole:
+            self.whole[group] = [_made(self._flat(group), self.dtype, "all-gather", GATHERED)]
+
+    def _copy_out(self, group: Group, *, forward: bool) -> None:
+        """Views of the flat parameter need no copy."""
+
+    def _after_backward(self, group: Group) -> None:
+        self.done.add(group)
+        size = self._flat(group)
+        sent = _made(size, self.dtype, "flat gradient", EXCHANGED)
+        self._free_gradients(group)
+        self.whole.pop(group, None)
+        self.gradients.append(_made(size // self.ranks, self.dtype, "reduced gradients", GRADIENTS))
+        del sent
+
+
+STRATEGIES: Mapping[str, type[FullyShard]] = {"fsdp2": FullyShard, "fsdp": FlatShard}
+"""By `plan.sharding.strategy`."""

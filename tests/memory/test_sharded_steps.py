@@ -1,0 +1,118 @@
+"""Runs on several GPUs: how few blocks tell all, lines and refusals. Recorded ones that a plan can ask for are in test_recorded_steps.py."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from oracle_rows import CARD, GOLDEN, configs
+
+from calc import Scenario, estimate
+from calc.catalog.gpus import GPUS
+from calc.memory import step
+from calc.memory.problems import Refused
+from calc.memory.recipes import recipe
+from calc.model import architecture
+
+ROWS = json.loads((GOLDEN / "sharding.json").read_text(encoding="utf-8"))["rows"]
+KEPT = [row for row in ROWS if row["case"].get("reshard_after_forward", True) is False]
+"""Weights stay gathered after a block's forward, for which a scenario has no word."""
+LLAMA = {"model_type": "llama", "vocab_size": 32000, "hidden_size": 512, "intermediate_size": 1376, "num_hidden_layers": 6,
+         "num_attention_heads": 8, "num_key_value_heads": 4}  # fmt: skip
+
+
+def asked(model: dict[str, Any], plan: dict[str, Any], gpus: int) -> Scenario:
+    """A scenario on the pretended card."""
+    hardware = {"gpu": CARD, "num_gpus": gpus}
+    return Scenario.model_validate({"model": {"config": model}, "plan": plan, "hardware": hardware})
+
+
+def test_weights_that_stay_gathered_after_the_forward_are_met_to_the_byte() -> None:
+    """`reshard_after_forward=False`: the run holds every block's weights from its forward to its backward."""
+    for row in KEPT:
+        case, measured = row["case"], row["measured"]
+        plan = case["plan"]
+        config = configs()[case["model"]]
+        how = recipe(asked(config, plan, plan["sharding"]["data_parallel"]).plan, GPUS[CARD])
+        assert how.sharded is not None
+        run = step.run(architecture(config), replace(how, sharded=replace(how.sharded, reshard=False)))
+        found = {name: size - measured["standing_bytes"] for name, size in measured["peaks"].items()}
+        assert max(found["forward"], found["loss forward"]) == run.forward.total
+        backward = max(found[name] for name in ("loss backward", "backward", "end of backward"))
+        assert backward == max(run.loss.total, run.backward.total, run.end.total)
+    assert len(KEPT) == 4
+
+
+@pytest.mark.parametrize("checkpointing", ["none", "full"])
+@pytest.mark.parametrize("strategy", ["fsdp2", "fsdp"])
+def test_three_blocks_tell_all(strategy: str, checkpointing: str) -> None:
+    """The first, one in the middle and the last, carried to full depth, are equal to a run of every block."""
+    plan = {
+        "micro_batch_size": 2,
+        "seq_len": 128,
+        "gradient_checkpointing": checkpointing,
+        "sharding": {"strategy": strategy, "data_parallel": 4},
+    }
+    model = architecture(LLAMA)
+    how = recipe(asked(LLAMA, plan, 4).plan, GPUS[CARD])
+    alike = step.run(model, how)
+    each = replace(model.dims, kinds=tuple(f"{kind} {n}" for n, kind in enumerate(model.dims.kinds)))
+    apart = step.run(replace(model, dims=each), how)
+    assert (alike.represents, apart.represents) == ((1, 4, 1), (1,) * 6)
+    for instant in ("forward", "live", "loss", "backward", "end", "after"):
+        assert getattr(alike, instant).total == getattr(apart, instant).total
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2", "fsdp"])
+def test_lines_sum_to_what_is_allocated_and_write_their_formula(strategy: str) -> None:
+    """At every instant, with the gathered weights and the buffers as lines of their own."""
+    plan = {"micro_batch_size": 2, "seq_len": 128, "sharding": {"strategy": strategy, "data_parallel": 4}}
+    answer = estimate(asked(LLAMA, plan, 4))
+    for instant in answer.instants:
+        assert sum(int(line.bytes) for line in instant.lines) == int(instant.allocated)
+        assert all(line.formula and line.numbers for line in instant.lines)
+    labels = {line.label for instant in answer.instants for line in instant.lines}
+    assert ("Weights gathered from the other GPUs" in labels) == (strategy != "ddp")
+    assert ("Buckets that gradients are summed in (DDP)" in labels) == (strategy == "ddp")
+
+
+def test_more_gpus_never_need_more_of_each() -> None:
+    """A share of the weights shrinks, and nothing else grows."""
+    plan = {"micro_batch_size": 2, "seq_len": 128}
+    sizes = [
+        int(estimate(asked(LLAMA, plan | {"sharding": {"strategy": "fsdp2", "data_parallel": n}}, n)).peak.allocated)
+        for n in (2, 4, 8, 16)
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("plan", "gpus", "field"),
+    [
+        ({"sharding": {"strategy": "zero3", "data_parallel": 2}}, 2, "plan.sharding.strategy"),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}}, 4, "plan.sharding.data_parallel"),
+        ({"sharding": {"strategy": "ddp"}}, 1, "plan.sharding.data_parallel"),
+        ({}, 2, "plan.sharding.strategy"),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "precision": "bf16-autocast"}, 2, "plan.precision"),
+        ({"sharding": {"strategy": "fsdp", "data_parallel": 2}, "precision": "bf16-mixed"}, 2, "plan.precision"),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "method": "lora"}, 2, "plan.method"),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "optimizer": "adafactor"}, 2, "plan.optimizer"),
+        ({"sharding": {"strategy": "ddp", "data_parallel": 2}, "optimizer": "lomo"}, 2, "plan.optimizer"),
+        (
+            {"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "gradient_accumulation_steps": 2},
+            2,
+            "plan.gradient_accumulation_steps",
+        ),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "loss": "liger"}, 2, "plan.loss"),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2, "offload": "all"}}, 2, "plan.sharding.offload"),
+    ],
+)
+def test_what_is_not_modelled_on_several_gpus_is_refused_by_its_field(
+    plan: dict[str, Any], gpus: int, field: str
+) -> None:
+    """Never approximated in silence."""
+    with pytest.raises(Refused) as refused:
+        estimate(asked(LLAMA, plan, gpus))
+    assert refused.value.field == field
