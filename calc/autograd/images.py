@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calc.autograd.elementwise import promoted
 from calc.autograd.storage import active
 from calc.autograd.tensor import Shape, Tensor, empty, record, view
 
@@ -91,3 +92,13 @@ def stacked_heads(x: Tensor, count: int, shape: Shape) -> Tensor:
     """(rows, count·heads·head_dim) seen as `count` tensors of `shape`, one after another: a gradient is laid out anew."""
     before, dtype = x.shape, x.dtype
     return record("view", (count, *shape), dtype, (x,), lambda g: (empty(before, dtype, "clone"),), result=x.storage)
+
+
+def placed(x: Tensor, places: Tensor) -> Tensor:
+    """x + a weight of as many elements: the weight's gradient is a copy of x's, which goes on."""
+    shape, dtype, kind, needs = places.shape, promoted(x.dtype, places.dtype), places.dtype, places.requires_grad
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        return g, empty(shape, kind, "clone") if needs else None
+
+    return record("add", x.shape, dtype, (x, places), backward)

@@ -37,6 +37,7 @@ FAMILY_FILES = (
     "qwen2_5_vl",
     "qwen2_vl",
     "paligemma",
+    "internvl",
     "bert",
     "t5",
     "bart",

@@ -36,6 +36,8 @@ class Sight(NamedTuple):
     """Features that it becomes, and tokens that they take the place of."""
     beside: int = 0
     """Tokens that mark it in the sequence: its rows, its end."""
+    tiles: int = 1
+    """Pieces that it is cut into, each of which the tower looks at by itself; `height`, `width` and `patches` are a tile's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +84,12 @@ class Seeing(Dims):
         """What the model makes of the batch once the images are in their places, and keeps until its forward is over."""
         return []
 
-    def tower(self, m: Modules, length: int, *, one_sequence: bool = False) -> AbstractContextManager[None]:
+    def tower(
+        self, m: Modules, length: int, *, one_sequence: bool = False, tiles: int = 1
+    ) -> AbstractContextManager[None]:
         """The part of the run in which the tower looks at the images, each `length` patches long; some towers lay all in one sequence."""
         kinds = tuple([kind for kind in m.whole.kinds if kind.startswith("vision")])
-        count, length = (1, images(m) * length) if one_sequence else (images(m), length)
+        count, length = (1, images(m) * length) if one_sequence else (images(m) * tiles, length)
         return m.within(Stack(replace(self.vision, kinds=kinds), count, length, "vision"))
 
     def projector(self, m: Modules, length: int) -> AbstractContextManager[None]:
@@ -152,7 +156,7 @@ def given(c: Seeing, recipe: Recipe) -> tuple[Input, ...]:
     if recipe.images is None:
         return ()
     sight = c.sight(recipe.images.height, recipe.images.width)
-    count = recipe.batch * recipe.images.per_sequence
+    count = recipe.batch * recipe.images.per_sequence * sight.tiles
     return (Input("Pixels of the images", (count, c.vision.num_channels, sight.height, sight.width), "fp32"),)
 
 

@@ -109,6 +109,27 @@ def test_image_processors_make_the_recorded_sizes(size: tuple[int, ...]) -> None
     assert (other.tokens, other.beside) == (other.height * other.width // 28**2, other.height // 28)
 
 
+TILES = (
+    (448, 448, 1),
+    (100, 100, 1),
+    (1080, 1920, 9),
+    (3000, 4000, 13),
+    (448, 896, 3),
+    (600, 1200, 3),
+    (2000, 500, 5),
+    (4032, 3024, 13),
+)
+"""Height, width, and tiles that get_optimal_tiled_canvas of InternVL's image processor makes with the small copy. From transformers 5.24.0."""
+
+
+@pytest.mark.parametrize("size", TILES, ids=str)
+def test_an_image_is_cut_into_the_recorded_tiles(size: tuple[int, int, int]) -> None:
+    """At most twelve, and a small copy beside several; 256 tokens for each."""
+    seen = architecture({"model_type": "internvl"}).dims.sight(*size[:2])
+    assert size[2] == seen.tiles
+    assert seen.tokens == 256 * seen.tiles
+
+
 GEMMA = "google/gemma-3-4b-it"
 
 

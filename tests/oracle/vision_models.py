@@ -72,6 +72,12 @@ MODELS = {
             projection_dim=240,
         ),
         seeing(
+            "internvl",
+            "InternVLConfig",
+            {"model_type": "qwen2"},
+            TOWER | {"model_type": "internvl_vision", "image_size": [56, 56], "patch_size": [14, 14]},
+        ),
+        seeing(
             "qwen2_vl",
             "Qwen2VLConfig",
             {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 8, 8]}},
@@ -83,7 +89,7 @@ MODELS = {
     )
 }
 
-SIZES = {"gemma3-vision": (112, 112)}
+SIZES = {"gemma3-vision": (112, 112), "internvl": (56, 112)}
 """Pixels of the images, height and width; the others see what they are given."""
 ALL_LINEAR = {"method": "lora", "lora": {"rank": 24, "target_modules": "all-linear"}}
 

@@ -235,6 +235,16 @@ def _qwen(config, count, height, width):
     return given, grid[0] * grid[1] // vision.spatial_merge_size**2
 
 
+def _internvl(config, count, height, width):
+    """Whole tiles of the tower's size, and a small copy of the whole beside several."""
+    side, patch = config.vision_config.image_size[0], config.vision_config.patch_size[0]
+    tiles = (height // side) * (width // side)
+    tiles += tiles > 1
+    return {"pixel_values": _pixels(count * tiles, 3, side, side)}, int(
+        tiles * (side // patch * config.downsample_ratio) ** 2
+    )
+
+
 PROCESSORS = {
     "llava": _llava,
     "gemma3": _gemma3,
@@ -243,7 +253,7 @@ PROCESSORS = {
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
     "qwen3_vl": _qwen,
-    "internvl": _llava,
+    "internvl": _internvl,
 }
 TYPED = {
     "gemma3": "token_type_ids",
