@@ -50,7 +50,9 @@ def tower(m: Modules, pixels: Tensor) -> Seen:
 def embeddings(m: Modules, pixels: Tensor) -> Tensor:
     """Patches and the class token, with their positions."""
     c: TowerDims = m.c
-    patches = patch_embedding(m, f"{HOME}.embeddings.patch_embedding", pixels, m.length - 1, bias=False)
+    patches = patch_embedding(
+        m, f"{HOME}.embeddings.patch_embedding", pixels, m.length - 1, bias=False, channels_first=True
+    )
     token = m.weight(f"{HOME}.embeddings.class_embedding", (c.hidden_size,), "other")
     tokens = expand(token, (m.batch, c.hidden_size))
     wide = promoted(patches.dtype, tokens.dtype)

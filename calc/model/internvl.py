@@ -15,7 +15,7 @@ from calc.autograd.shapes import cat, expand, laid_out, part, reshape
 from calc.autograd.tensor import Tensor
 from calc.model import clip
 from calc.model.activations import activated, activation_name
-from calc.model.attention import attention, split
+from calc.model.attention import Eager, attention, split
 from calc.model.config import Config, ConfigError
 from calc.model.decoder import share
 from calc.model.family import Family
@@ -26,6 +26,7 @@ from calc.model.vision import APART, Seeing, Sight, TowerDims, body, given, head
 from calc.model.vision import part as inner
 
 HOME, NAME = "model.vision_tower", "model.multi_modal_projector"
+NARROW = Eager(wide_softmax=False, lowered=False)
 MOST_TILES = 12
 """Of the published models' image processor (`max_patches`)."""
 
@@ -121,7 +122,7 @@ def embeddings(m: Modules, pixels: Tensor) -> Tensor:
     if c.use_mask_token:
         m.weight(f"{name}.mask_token", (1, 1, c.hidden_size), "other")
         m.without_gradient.add((m.block, f"{name}.mask_token"))
-    x = patch_embedding(m, f"{name}.patch_embeddings.projection", pixels, m.length - 1, bias=True)
+    x = patch_embedding(m, f"{name}.patch_embeddings.projection", pixels, m.length - 1, bias=True, channels_first=True)
     token = m.weight(f"{name}.cls_token", (1, 1, c.hidden_size), "other")
     tokens = reshape(token, (1, c.hidden_size)) if m.batch == 1 else expand(token, (m.batch, c.hidden_size))
     wide = promoted(x.dtype, tokens.dtype)
@@ -157,7 +158,7 @@ def self_attention(m: Modules, x: Tensor) -> Tensor:
         q = rms_norm(m, "attention.q_norm", q)
         k = rms_norm(m, "attention.k_norm", k)
     q, k, v = split(m, q, heads, d), split(m, k, heads, d), split(m, v, heads, d)
-    out = attention(m, q, k, v, None, dropout_p=c.attention_dropout)
+    out = attention(m, q, k, v, None, dropout_p=c.attention_dropout, eager=NARROW)
     return m.linear("attention.projection_layer", out, h, True)
 
 

@@ -51,7 +51,7 @@ def tower(m: Modules, pixels: Tensor) -> Seen:
 
 def embeddings(m: Modules, pixels: Tensor) -> Tensor:
     """Patches with their positions."""
-    x = patch_embedding(m, f"{HOME}.embeddings.patch_embedding", pixels, m.length, bias=True)
+    x = patch_embedding(m, f"{HOME}.embeddings.patch_embedding", pixels, m.length, bias=True, channels_first=True)
     return clip.add_positions(m, f"{HOME}.embeddings.position_embedding", x)
 
 

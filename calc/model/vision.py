@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from calc.autograd.elementwise import cast
-from calc.autograd.images import masked_scatter, patches
+from calc.autograd.images import masked_scatter, patches, turned
 from calc.autograd.storage import Ledger, recording
 from calc.autograd.tensor import Tensor, empty, recording_mode
 from calc.model.config import Config, ConfigError
@@ -160,8 +160,11 @@ def given(c: Seeing, recipe: Recipe) -> tuple[Input, ...]:
     return (Input("Pixels of the images", (count, c.vision.num_channels, sight.height, sight.width), "fp32"),)
 
 
-def patch_embedding(m: Modules, name: str, pixels: Tensor, count: int, *, bias: bool) -> Tensor:
-    """Pixels in the weight's dtype, then a convolution: (images·count, hidden_size), for `count` patches of each image."""
+def patch_embedding(
+    m: Modules, name: str, pixels: Tensor, count: int, *, bias: bool, channels_first: bool = False
+) -> Tensor:
+    """Pixels in the weight's dtype, then a convolution: (images·count, hidden_size), for `count` patches of each image; what it makes has its
+    `channels_first` where the rows are a view of it."""
     c: TowerDims = m.c
     kernel: tuple[int, ...] = (c.hidden_size, c.num_channels, *c.frames, c.patch_size, c.patch_size)
     weight = m.weight(f"{name}.weight", kernel, "other")
@@ -171,7 +174,9 @@ def patch_embedding(m: Modules, name: str, pixels: Tensor, count: int, *, bias: 
         offset = None if offset is None else m.lowered(offset)
         weight = m.lowered(weight)
         x = cast(x, m.recipe.autocast)
-    return m.asked(patches(x, weight, offset, (m.batch * count, c.hidden_size)))
+    x = patches(x, weight, offset, (m.batch * count, c.hidden_size))
+    asked = m.asked(x)
+    return turned(asked) if channels_first and asked is not x else asked
 
 
 def text_model(config: Config, default: str, absent: Mapping[str, Any]) -> tuple[Family, Dims]:
