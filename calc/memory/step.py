@@ -223,7 +223,8 @@ def _placed(segments: Sequence[Segment], depth: Depth) -> Iterator[tuple[Instant
     in_backward = False
     block: int | None = None
     dropped = ZERO
-    for segment in segments:
+    final = max([index for index, segment in enumerate(segments) if segment.block is not None], default=-1)
+    for index, segment in enumerate(segments):
         if segment.name == "start":
             continue
         if segment.name == "let go":
@@ -239,8 +240,8 @@ def _placed(segments: Sequence[Segment], depth: Depth) -> Iterator[tuple[Instant
                 yield "forward", segment, ZERO if block is None else plus(depth.after_forward(block), dropped)
             elif block is None:
                 yield "loss", segment, depth.everywhere(depth.saves)
-            else:  # between two stacks, or at the end
-                yield "backward" if block else "end of backward", segment, depth.after_backward(block)
+            else:  # between two stacks, or behind the last block that has a backward: those of a frozen tower have none
+                yield "backward" if index < final else "end of backward", segment, depth.after_backward(block)
             continue
         block = segment.block
         if not in_backward:
