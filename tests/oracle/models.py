@@ -510,6 +510,14 @@ MORE = (
         layer_types=["full_attention", "sliding_attention"] * 2,
         mlp_layer_types=["dense", *["sparse"] * 3],
     ),
+    encoder("bert@4", "BertConfig", MASKED, **SMALL_ENCODER | {"num_hidden_layers": 4}),
+    encoder(
+        "eurobert@4", "EuroBertConfig", MASKED, **SMALL_ENCODER | {"num_hidden_layers": 4, "num_key_value_heads": 2}
+    ),
+    encoder("eurobert-token@2", "EuroBertConfig", TOKENS_OF, **SMALL_ENCODER, mlp_bias=True, attention_bias=True),
+    encoder("data2vec@2", "Data2VecTextConfig", MASKED, **SMALL_ENCODER),
+    encoder("data2vec-sequence@2", "Data2VecTextConfig", SEQUENCE, **SMALL_ENCODER),
+    encoder("data2vec-token@2", "Data2VecTextConfig", TOKENS_OF, **SMALL_ENCODER),
     encoder("modernbert@5", "ModernBertConfig", MASKED, **MODERN),
     encoder(
         "modernbert-full@2",
