@@ -124,7 +124,8 @@ class Saved:
 
     def __init__(self, model: torch.nn.Module, kept: list[torch.Tensor], modules: list[str]):
         self.modules = modules
-        self.own = {local(t).untyped_storage()._cdata for t in [*model.parameters(), *model.buffers(), *kept]}
+        own = [local(t).untyped_storage() for t in [*model.parameters(), *model.buffers(), *kept]]
+        self.own = {storage._cdata: weakref.ref(storage) for storage in own}
         self.storages: dict[int, tuple[weakref.ref[torch.UntypedStorage], str, torch.dtype]] = {}
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -132,7 +133,7 @@ class Saved:
         key = storage._cdata
         if (
             tensor.device.type == DEVICE
-            and key not in self.own
+            and (key not in self.own or self.own[key]() is None)  # bitsandbytes lets a bias go, and its memory is used again
             and (key not in self.storages or self.storages[key][0]() is None)
         ):
             self.storages.pop(key, None)  # in the order of saving, also where memory is used again
