@@ -217,6 +217,13 @@ TRUTHS = (
         )
     ),
     Truth(
+        "steps_published",
+        "Whole steps of whole published encoders and encoder-decoders",
+        "train_step",
+        rows(Grid(named(MORE, "published"), batches=((2, 300),), precision=("bf16", "bf16-mixed"))),
+        sample=1,
+    ),
+    Truth(
         "saved",
         "Tensors that one forward pass keeps for backward, by symbol",
         "saved",

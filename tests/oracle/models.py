@@ -567,6 +567,37 @@ MORE = (
     seq2seq("blenderbot@2+4", "BlenderbotConfig", **BART | {"decoder_layers": 4}),
     seq2seq("blenderbot-small@2", "BlenderbotSmallConfig", **BART),
     seq2seq("m2m_100@2", "M2M100Config", **BART),
+    *(
+        dataclasses.replace(model, kind="published")
+        for model in (
+            seq2seq(
+                "flan-t5-base",
+                "T5Config",
+                d_model=768,
+                d_ff=2048,
+                num_heads=12,
+                num_layers=12,
+                feed_forward_proj="gated-gelu",
+                tie_word_embeddings=False,
+                decoder_start_token_id=0,
+            ),
+            seq2seq("bart-large", "BartConfig"),
+            seq2seq("nllb-600m", "M2M100Config", vocab_size=256206, encoder_layerdrop=0.0, decoder_layerdrop=0.0),
+            encoder(
+                "deberta-v3-base",
+                "DebertaV2Config",
+                MASKED,
+                EAGER,
+                **DEBERTA
+                | {"vocab_size": 128100, "hidden_size": 768, "intermediate_size": 3072, "position_buckets": 256}
+                | {"num_hidden_layers": 12, "num_attention_heads": 12},
+            ),
+            encoder("modernbert-base", "ModernBertConfig", MASKED),
+            encoder(
+                "albert-base", "AlbertConfig", MASKED, hidden_size=768, intermediate_size=3072, num_attention_heads=12
+            ),
+        )
+    ),
 )
 """Families whose steps are recorded apart."""
 
