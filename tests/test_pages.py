@@ -91,6 +91,19 @@ def test_a_widget_changes_the_scenario_and_the_answer():
     assert str(estimate(changed).peak.allocated) in [metric.value for metric in app.metric]
 
 
+def test_gpus_that_share_see_data_of_their_own():
+    """The page asks how many GPUs and how they share; how many groups see other data follows."""
+    app = opened(link.params(OPENING) | {"gpus": "4"})
+
+    app.get_by_key("shard").set_value("ddp").run()
+
+    sharding = kinds.Sharding(strategy="ddp", data_parallel=4)
+    plan = OPENING.plan.model_copy(update={"sharding": sharding})
+    hardware = OPENING.hardware.model_copy(update={"num_gpus": 4})
+    spread = OPENING.model_copy(update={"plan": plan, "hardware": hardware})
+    assert str(estimate(spread).peak.allocated) in [metric.value for metric in app.metric]
+
+
 def test_the_bare_address_shows_the_opening_example_and_stays_bare():
     """Nobody's back button is taken before he has done anything."""
     app = opened()

@@ -18,8 +18,9 @@ PRECISIONS_OF = {
     "fsdp2": ("bf16", "fp32", "bf16-mixed"),
 }
 """Words of `plan.precision` that are modelled under each strategy; a strategy that is not here is not modelled."""
-OPTIMIZERS_OF_SHARES = ("adamw_torch", "adamw_torch_fused", "sgd")
-"""Optimizers that work element by element, so that a share of a weight has a share of its states; recorded under FSDP."""
+OPTIMIZERS_OF_SHARES = {"fsdp2": ("adamw_torch_fused", "adamw_torch", "sgd"), "fsdp": ("adamw_torch_fused",)}
+"""Optimizers that work element by element, so that a share of a weight has a share of its states, and that were recorded; with flat parameters
+what a step makes for each group would hang on the order in which tensors lie in them."""
 FLAT = 16
 """Bytes that the tensors of a flat parameter begin at a multiple of."""
 
@@ -72,10 +73,10 @@ def _refuse_fully_sharded(plan: Plan) -> None:
             f"adapters are not modelled under {strategy} yet; choose ddp, or full.",
             "plan.method",
         )
-    if plan.optimizer not in OPTIMIZERS_OF_SHARES:
+    if plan.optimizer not in OPTIMIZERS_OF_SHARES[strategy]:
         raise Refused(
             "optimizer_not_modelled",
-            f"{plan.optimizer} is not modelled under {strategy} yet; choose {', '.join(OPTIMIZERS_OF_SHARES)}.",
+            f"{plan.optimizer} is not modelled under {strategy} yet; choose {', '.join(OPTIMIZERS_OF_SHARES[strategy])}.",
             "plan.optimizer",
         )
     if plan.gradient_accumulation_steps > 1:

@@ -216,7 +216,10 @@ class FlatShard(FullyShard):
 
     def _flat(self, group: Group) -> int:
         """Elements of the flat parameter, padded to equal parts."""
-        return _share(sum([prod(shape) for shape in self.shapes[group]]), self.ranks) * self.ranks
+        return _share(self._filled(group), self.ranks) * self.ranks
+
+    def _filled(self, group: Group) -> int:
+        return sum([prod(shape) for shape in self.shapes[group]])
 
     def leaves(self, group: Group, y: Any) -> Any:
         """The result of a block: its weights are let go, but not those of the root."""
@@ -235,7 +238,9 @@ class FlatShard(FullyShard):
     def _after_backward(self, group: Group) -> None:
         self.done.add(group)
         size = self._flat(group)
+        padding = _made(size - self._filled(group), self.dtype, "zeros", EXCHANGED)  # a gradient that nobody made
         sent = _made(size, self.dtype, "flat gradient", EXCHANGED)
+        del padding
         self._free_gradients(group)
         self.whole.pop(group, None)
         self.gradients.append(_made(size // self.ranks, self.dtype, "reduced gradients", GRADIENTS))

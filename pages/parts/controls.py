@@ -31,8 +31,7 @@ def draw() -> None:
         _choice("hardware.gpu", list(GPUS), {gpu.id: gpu.name for gpu in GPUS.values()})
     with number:
         _number("hardware.num_gpus", help="")
-    if state.kept("hardware.num_gpus") > 1:
-        _choice("plan.sharding.strategy", _words(kinds.Strategy), _labels("strategy", kinds.Strategy))
+    _sharding()
     _segments("plan.method", ["full", "lora", "qlora"])
     method = state.kept("plan.method")
     if method != "full":
@@ -72,6 +71,15 @@ def _adapter() -> None:
         _number("plan.lora.dropout", step=0.05)
         _switch("plan.lora.use_dora")
     _names("plan.lora.modules_to_save", ["embed_tokens", "lm_head"])
+
+
+def _sharding() -> None:
+    """How the GPUs share the work. Without other ways to share, each sees data of its own."""
+    gpus, strategy = state.kept("hardware.num_gpus"), state.kept("plan.sharding.strategy")
+    if gpus > 1 or strategy != "none":
+        _choice("plan.sharding.strategy", _words(kinds.Strategy), _labels("strategy", kinds.Strategy))
+    if all(state.kept(f"plan.sharding.{way}_parallel") == 1 for way in ("tensor", "pipeline", "context", "expert")):
+        state.keep("plan.sharding.data_parallel", 1 if strategy == "none" else gpus)
 
 
 def _images(eyes: Seeing | None) -> None:

@@ -469,6 +469,35 @@ TRUTHS = (
                 {**case, "reshard_after_forward": False}
                 for case in Grid(("llama@2", "llama-3-8b@2"), batches=((1, 512),), more=sharded("fsdp2", 4))
             ),
+            Grid(
+                ("tinyllama-1.1b@22", "qwen3-0.6b@28"),
+                batches=((1, 2048),),
+                more=(*sharded("fsdp2", 8), *sharded("fsdp", 8)),
+            ),
+            Grid(
+                ("olmo2@2", "phi3@2", "cohere@2", "qwen3_moe@2"),
+                batches=((2, 64),),
+                more=(*sharded("fsdp2", 3), *sharded("fsdp", 3)),
+            ),
+            Grid(
+                ("llama@2",), batches=((2, 64),), precision=("fp32",), more=(*sharded("fsdp2", 4), *sharded("fsdp", 4))
+            ),
+            Grid(("llama@2",), batches=((2, 64),), optimizer=("adamw_torch", "sgd"), more=sharded("fsdp2", 4)),
+            Grid(("llama@2",), batches=((2, 64),), precision=("bf16-mixed", "fp16-mixed"), more=sharded("ddp", 4)),
+            Grid(
+                ("llama@2",),
+                batches=((2, 64),),
+                precision=("bf16-autocast",),
+                more=tuple(
+                    spread | adapters | base
+                    for spread in sharded("ddp", 4)
+                    for adapters in lora(16, targets=("all-linear",))
+                    for base in (
+                        {},
+                        {"method": "qlora", "quantization": {"format": "nf4", "double_quant": True}},
+                    )
+                ),
+            ),
         ),
         sample=4,
     ),

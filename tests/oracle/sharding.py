@@ -15,12 +15,14 @@ import fake_gpu  # noqa: F401  (before torch)
 import torch
 import torch.distributed
 import train_step
-import transformers.modeling_utils  # noqa: F401  (before CUDA is said to be available)
+import transformers.modeling_utils  # before CUDA is said to be available
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
+
+transformers.Trainer  # noqa: B018  (imported before CUDA is said to be available, too)
 
 
 class Nothing:
@@ -108,8 +110,8 @@ def fsdp1(model: torch.nn.Module, case: dict[str, Any]) -> torch.nn.Module:
 
 
 class ShardedStep(train_step.Step):
-    """A step whose mixed precision is the sharding's own, not autocast's, after one that let it settle (DDP orders its buckets
-    by the first backward)."""
+    """A step after one that let the sharding settle (DDP orders its buckets by the first backward). FSDP's mixed precision is its own, not
+    autocast's."""
 
     def _prepare_optimizer(self):
         prepared = super()._prepare_optimizer()
@@ -118,6 +120,8 @@ class ShardedStep(train_step.Step):
         return prepared
 
     def forward(self, batch: dict[str, torch.Tensor], observe: bool) -> torch.Tensor:
+        if self.plan["sharding"]["strategy"] == "ddp":
+            return super().forward(batch, observe=False)
         return self.model(**batch).loss
 
 
