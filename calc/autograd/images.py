@@ -108,3 +108,46 @@ def turned(x: Tensor) -> Tensor:
     """x seen in another order, where a gradient ends in x: it is laid out as x is, in a copy."""
     shape, dtype = x.shape, x.dtype
     return record("view", shape, dtype, (x,), lambda g: (empty(shape, dtype, "clone"),), result=x.storage)
+
+
+def chosen(x: Tensor, mask: Tensor, shape: Shape) -> Tensor:
+    """The rows of x where the mask is true: saves the mask; the backward fills zeros and puts the gradient into a copy of them."""
+    whole, dtype, count = x.shape, x.dtype, shape[0]
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        zeros = empty(whole, dtype, "new_zeros")
+        places = empty((count, 2), "i64", "nonzero")
+        result = empty(whole, dtype, "index_put")
+        del zeros, places
+        return (result,)
+
+    places = empty((count, 2), "i64", "nonzero")
+    result = record("index", shape, dtype, (x,), backward, (mask.storage,))
+    del places
+    return result
+
+
+def put(x: Tensor, mask: Tensor, rows: Tensor) -> Tensor:
+    """x with `rows` where the mask is true, in x itself: saves the mask; x's gradient gets zeros there, in a copy, and the rows' is taken out."""
+    whole, shape, dtype, count = x.shape, rows.shape, x.dtype, rows.shape[0]
+
+    def backward(g: Tensor) -> tuple[Tensor, Tensor]:
+        zeros = empty(shape, dtype, "zeros")
+        places = empty((count, 2), "i64", "nonzero")
+        by_x = empty(whole, dtype, "index_put")
+        del zeros, places
+        places = empty((count, 2), "i64", "nonzero")
+        by_rows = empty(shape, dtype, "index")
+        del places
+        return by_x, by_rows
+
+    places = empty((count, 2), "i64", "nonzero")
+    result = record("index_put_", whole, dtype, (x, rows), backward, (mask.storage,), result=x.storage)
+    del places
+    return result
+
+
+def summed(x: Tensor, shape: Shape) -> Tensor:
+    """Rows added up in groups: the gradient is broadcast without a copy."""
+    before, dtype = x.shape, x.dtype
+    return record("sum", shape, dtype, (x,), lambda g: (view(g, before),))

@@ -38,6 +38,7 @@ FAMILY_FILES = (
     "qwen2_vl",
     "paligemma",
     "internvl",
+    "qwen3_vl",
     "bert",
     "t5",
     "bart",

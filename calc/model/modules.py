@@ -95,6 +95,8 @@ class Modules:
         """Masks that were made before the text model runs, in place of its own."""
         self.frame: list[Tensor] = []
         """What the model around the text model keeps alive until its forward is over."""
+        self.deep: list[Tensor] = []
+        """Features that join the text model's first layers."""
         self.seen: list[Tensor] = []
         """What the model hands back of its images, alive until the loss is there."""
         self.apart = False

@@ -112,6 +112,7 @@ def body(m: Modules, ids: Tensor) -> Tensor:
         x = c.language.body(m, ids)
     m.masks = None
     m.frame.clear()
+    m.deep.clear()
     return x
 
 
@@ -139,6 +140,7 @@ def _stands_by(m: Modules, c: Seeing) -> None:
             m.given = tuple([empty(i.shape, i.dtype, i.label) for i in given(c, m.recipe)])
             c.look(m, c.sight(seen.height, seen.width))
             m.seen.clear()
+            m.deep.clear()
             m.given = ()
     finally:
         m.recipe, recording_mode.enabled = before, enabled
@@ -161,10 +163,11 @@ def given(c: Seeing, recipe: Recipe) -> tuple[Input, ...]:
 
 
 def patch_embedding(
-    m: Modules, name: str, pixels: Tensor, count: int, *, bias: bool, channels_first: bool = False
+    m: Modules, name: str, pixels: Tensor, count: int, *, bias: bool, channels_first: bool = False, known: bool = True
 ) -> Tensor:
     """Pixels in the weight's dtype, then a convolution: (images·count, hidden_size), for `count` patches of each image; what it makes has its
-    `channels_first` where the rows are a view of it."""
+    `channels_first` where the rows are a view of it. `known` where the class says that this is its input embedding, so that checkpointing asks
+    for a gradient of it."""
     c: TowerDims = m.c
     kernel: tuple[int, ...] = (c.hidden_size, c.num_channels, *c.frames, c.patch_size, c.patch_size)
     weight = m.weight(f"{name}.weight", kernel, "other")
@@ -175,7 +178,7 @@ def patch_embedding(
         weight = m.lowered(weight)
         x = cast(x, m.recipe.autocast)
     x = patches(x, weight, offset, (m.batch * count, c.hidden_size))
-    asked = m.asked(x)
+    asked = m.asked(x) if known else x
     return turned(asked) if channels_first and asked is not x else asked
 
 

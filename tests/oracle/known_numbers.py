@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from live_bytes import LiveBytes, _engine_adds_in_place
+from live_bytes import SELECTING, LiveBytes, _engine_adds_in_place
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -63,6 +63,19 @@ class KnownNumbers(LiveBytes):
         with _disable_current_modes(), torch.no_grad():
             return func(*args, **kwargs)
 
+    def _is_known_selection(self, index: torch.Tensor | None) -> bool:
+        return index is not None and index.dtype == torch.bool and index in self.numbers
+
+    def _places(self, indices: Any) -> Any:
+        """Boolean indices as the integer ones that a GPU makes of them, as many as there are true ones."""
+        for index in indices:
+            if self._is_known_selection(index):
+                with _disable_current_modes():
+                    count = int(self.numbers[index].sum())
+                yield from torch.empty(count, index.dim(), dtype=torch.int64, device=index.device).unbind(1)
+            else:
+                yield index
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if func is aten.add.Tensor and _engine_adds_in_place(args[0]):  # before anything here holds the tensor too
             return args[0]
@@ -71,6 +84,9 @@ class KnownNumbers(LiveBytes):
             with _disable_current_modes():
                 return self.numbers[args[0]].item()
         copies = self._copies(func, args, kwargs)
+        if copies is None and func in SELECTING and any(self._is_known_selection(index) for index in args[1] or ()):
+            with self:
+                return func(args[0], [*self._places(args[1])], *args[2:], **kwargs)
         if copies is None:
             return super().__torch_dispatch__(func, types, args, kwargs)
         if func in SHAPED_BY_NUMBERS:

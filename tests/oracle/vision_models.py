@@ -78,6 +78,28 @@ MODELS = {
             TOWER | {"model_type": "internvl_vision", "image_size": [56, 56], "patch_size": [14, 14]},
         ),
         seeing(
+            "qwen3_vl",
+            "Qwen3VLConfig",
+            {
+                "num_hidden_layers": 3,
+                "head_dim": 40,
+                "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 8, 8]},
+            },
+            {
+                "depth": 4,
+                "hidden_size": 96,
+                "intermediate_size": 200,
+                "num_heads": 4,
+                "out_hidden_size": 240,
+                "patch_size": 14,
+                "num_position_embeddings": 64,
+                "deepstack_visual_indexes": [0, 2],
+            },
+            video_token_id=4,
+            vision_start_token_id=5,
+            vision_end_token_id=6,
+        ),
+        seeing(
             "qwen2_vl",
             "Qwen2VLConfig",
             {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 8, 8]}},
