@@ -238,7 +238,9 @@ class Modules:
         base = self.recipe.quantized
         assert base is not None
         self.weight(f"{name}.weight", shape, "linear", dtype=base.dtype, trainable=False)
-        kept = None if base.format == "int8" else base.compute  # the first forward turns the bias itself to the products' dtype
+        kept = (
+            None if base.format == "int8" else base.compute
+        )  # the first forward turns the bias itself to the products' dtype
         offset = self.weight(f"{name}.bias", (shape[0],), "bias", dtype=kept) if bias else None
         if base.format == "int8":
             return int8_mm(x, shape, bias=offset)
