@@ -15,7 +15,7 @@ from calc.memory.breakdown import Problem
 from calc.memory.images import image_problems, refuse_images
 from calc.memory.recipes import PRECISIONS, flash_runs, recipe
 from calc.memory.refused import Refused
-from calc.memory.sharded import refuse_sharded_model, refuse_sharding
+from calc.memory.sharded import refuse_sharded_model, refuse_sharding, sharding_notes
 from calc.memory.stored_weights import as_stored, stored_problems
 from calc.model.adapters import layer_of, targeted
 from calc.model.attention import FLASH_HEAD_DIM
@@ -49,6 +49,7 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                 f"adapters can be trained on {kept.method.label} weights, but the activations of such layers are not modelled yet",
                 "model",
             )
+    found += sharding_notes(plan)
     precision = PRECISIONS[plan.precision]
     halves = {precision.weights, precision.autocast}
     if "bf16" in halves and gpu.bf16 is False:

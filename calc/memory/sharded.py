@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.optimizers import OPTIMIZERS
+from calc.memory.breakdown import Problem
 from calc.memory.recipes import PRECISIONS
 from calc.memory.refused import Refused
 from calc.model.family import Architecture
@@ -14,7 +15,7 @@ from calc.scenario import FullFineTuning, Plan, Scenario
 
 PRECISIONS_OF = {
     "ddp": tuple(row.id for row in PRECISIONS.values() if not row.master),
-    "fsdp": ("bf16", "fp32"),
+    "fsdp": ("bf16", "fp32", "bf16-mixed"),
     "fsdp2": ("bf16", "fp32", "bf16-mixed"),
 }
 """Words of `plan.precision` that are modelled under each strategy; a strategy that is not here is not modelled."""
@@ -23,6 +24,21 @@ OPTIMIZERS_OF_SHARES = {"fsdp2": ("adamw_torch_fused", "adamw_torch", "sgd"), "f
 what a step makes for each group would hang on the order in which tensors lie in them."""
 FLAT = 16
 """Bytes that the tensors of a flat parameter begin at a multiple of."""
+
+
+def sharding_notes(plan: Plan) -> tuple[Problem, ...]:
+    """What the owner of a sharded plan should know."""
+    if plan.sharding.strategy not in ("fsdp", "fsdp2") or plan.precision != "bf16-mixed":
+        return ()
+    return (
+        Problem(
+            "sharding_without_autocast",
+            "Mixed precision is that of FSDP itself here. The Trainer puts autocast around it as well, under which layer norms give fp32: "
+            "models with LayerNorm then keep more for the backward pass.",
+            "plan.precision",
+            blocking=False,
+        ),
+    )
 
 
 def refuse_sharding(scenario: Scenario) -> None:
@@ -84,12 +100,6 @@ def _refuse_fully_sharded(plan: Plan) -> None:
             "accumulation_not_modelled",
             f"gradient accumulation is not modelled under {strategy} yet; set it to 1.",
             "plan.gradient_accumulation_steps",
-        )
-    if plan.gradient_checkpointing not in ("none", "full"):
-        raise Refused(
-            "checkpointing_not_modelled",
-            f"{plan.gradient_checkpointing} checkpointing is not modelled under {strategy} yet; choose none or full.",
-            "plan.gradient_checkpointing",
         )
     if FRAMEWORKS[plan.framework].reentrant_checkpointing:
         raise Refused(

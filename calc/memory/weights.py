@@ -172,8 +172,11 @@ def bucket_line(parameters: Sequence[Parameter]) -> Line:
 def model_buffer_lines(model: Architecture, run: Recipe) -> tuple[Line, ...]:
     """Buffers of the model."""
     dtype = run.dtype if run.quantized is None else run.quantized.loaded
-    size = int(DTYPES[dtype].size)
+    sharded = run.sharded
+    size = int(DTYPES[dtype if sharded is None else sharded.stored].size)
     own = model.family.buffers(model.dims, size)
+    if sharded is not None and sharded.strategy == "fsdp" and sharded.stored != run.dtype:
+        own = own * int(DTYPES[run.dtype].size) // size  # the older FSDP lowers buffers too, in the first forward pass
     lines = [
         Line("buffers", "Buffers of the model", Bytes(own), "exact", "2·(D/2)·4", f"{own:,}", "transformers", "Rotary frequencies and the like."),
     ]  # fmt: skip

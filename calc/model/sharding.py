@@ -228,9 +228,17 @@ class FlatShard(FullyShard):
         self.order.append(group)
         return self._before_backward_at(group, y)
 
+    def ends(self, loss: Tensor) -> Tensor:
+        """The model returns its loss, as it is."""
+        return self.leaves(None, loss)  # type: ignore[no-any-return]
+
     def _gather(self, group: Group) -> None:
-        if group not in self.whole:
-            self.whole[group] = [_made(self._flat(group), self.dtype, "all-gather", GATHERED)]
+        if group in self.whole:
+            return
+        size = self._flat(group)
+        low = _made(size // self.ranks, self.dtype, "copy of the share", EXCHANGED) if self.narrow else None
+        self.whole[group] = [_made(size, self.dtype, "all-gather", GATHERED)]
+        del low
 
     def _copy_out(self, group: Group, *, forward: bool) -> None:
         """Views of the flat parameter need no copy."""
@@ -243,7 +251,10 @@ class FlatShard(FullyShard):
         del padding
         self._free_gradients(group)
         self.whole.pop(group, None)
-        self.gradients.append(_made(size // self.ranks, self.dtype, "reduced gradients", GRADIENTS))
+        own = _made(size // self.ranks, self.dtype, "reduced gradients", GRADIENTS)
+        if self.narrow:
+            own = _made(size // self.ranks, self.sharded.stored, "reduced gradients", GRADIENTS)
+        self.gradients.append(own)
         del sent
 
 

@@ -88,6 +88,13 @@ def test_more_gpus_never_need_more_of_each() -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
+def test_mixed_precision_without_autocast_is_said() -> None:
+    """FSDP's own is what was recorded; the Trainer adds autocast."""
+    plan = {"precision": "bf16-mixed", "sharding": {"strategy": "fsdp2", "data_parallel": 2}}
+    assert [note.code for note in estimate(asked(LLAMA, plan, 2)).problems] == ["sharding_without_autocast"]
+    assert estimate(asked(LLAMA, plan | {"precision": "bf16"}, 2)).problems == ()
+
+
 @pytest.mark.parametrize(
     ("plan", "gpus", "field"),
     [
@@ -96,7 +103,7 @@ def test_more_gpus_never_need_more_of_each() -> None:
         ({"sharding": {"strategy": "ddp"}}, 1, "plan.sharding.data_parallel"),
         ({}, 2, "plan.sharding.strategy"),
         ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "precision": "bf16-autocast"}, 2, "plan.precision"),
-        ({"sharding": {"strategy": "fsdp", "data_parallel": 2}, "precision": "bf16-mixed"}, 2, "plan.precision"),
+        ({"sharding": {"strategy": "fsdp", "data_parallel": 2}, "precision": "bf16-master"}, 2, "plan.precision"),
         ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "method": "lora"}, 2, "plan.method"),
         ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "optimizer": "adafactor"}, 2, "plan.optimizer"),
         ({"sharding": {"strategy": "ddp", "data_parallel": 2}, "optimizer": "lomo"}, 2, "plan.optimizer"),

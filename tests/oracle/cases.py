@@ -482,6 +482,13 @@ TRUTHS = (
             Grid(
                 ("llama@2",), batches=((2, 64),), precision=("fp32",), more=(*sharded("fsdp2", 4), *sharded("fsdp", 4))
             ),
+            Grid(("llama@2", "qwen3_moe@2"), batches=((2, 64),), precision=("bf16-mixed",), more=sharded("fsdp", 4)),
+            Grid(
+                ("llama@2", "phi3@2"),
+                batches=((2, 64),),
+                gradient_checkpointing=("selective",),
+                more=(*sharded("fsdp2", 4), *sharded("fsdp", 4)),
+            ),
             Grid(("llama@2",), batches=((2, 64),), optimizer=("adamw_torch", "sgd"), more=sharded("fsdp2", 4)),
             Grid(("llama@2",), batches=((2, 64),), precision=("bf16-mixed", "fp16-mixed"), more=sharded("ddp", 4)),
             Grid(
