@@ -137,13 +137,13 @@ class Storage:
         self.size = size
         ledger.live[kind] += size
         ledger.total = total = ledger.total + size
-        if total > ledger.peak:
+        if ledger.events is not None:  # no comparison then: it would be a decision
+            ledger.events.append((total, tuple(ledger.live)))
+        elif total > ledger.peak:
             ledger.peak = total
             ledger.at_peak = True
             ledger.peak_op = op
             ledger.peak_scope = ledger.scope
-        if ledger.events is not None:
-            ledger.events.append((total, tuple(ledger.live)))
 
     def __del__(self) -> None:
         kind = self.kind

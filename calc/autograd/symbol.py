@@ -6,8 +6,9 @@ the run on numbers takes, and leaves the closed form of each amount.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from operator import ge
 from typing import Any
 
 Monomial = tuple[str, ...]
@@ -34,7 +35,7 @@ class Symbols(dict[str, int]):
 
 
 Decision = tuple[frozenset[tuple[Monomial, Fraction]], str, int]
-"""A polynomial, what was asked of it, and of which number: positive, zero, or its remainder."""
+"""A polynomial, what was asked of it, and of which number: positive, zero, its remainder, or whether there is one."""
 
 
 def _exact(value: Any) -> dict[Monomial, Fraction]:
@@ -138,6 +139,10 @@ class Dim:
         outcome: int = self._decided(None, "%", self.value % by, by)
         return outcome
 
+    def fills(self, by: int) -> bool:
+        """Whether it is a multiple of `by`; asked like this, all that are not are alike."""
+        return bool(self._decided(None, "|", self.value % by == 0, by))
+
     def __divmod__(self, other: Any) -> tuple[Any, int]:
         return self // other, self % other
 
@@ -182,6 +187,27 @@ def number(value: Any) -> int:
 def polynomial(value: Any) -> Polynomial:
     """The polynomial of a size; a constant one for a plain number."""
     return _exact(value)
+
+
+def fills(size: int, by: int) -> bool:
+    """Whether a size is a multiple of a number."""
+    return size.fills(by) if isinstance(size, Dim) else size % by == 0
+
+
+def undominated(values: Sequence[Any]) -> list[int]:
+    """Places of those sizes that no other one exceeds in every factor, the first of equal ones: symbols are positive, so the others are never
+    higher."""
+    polynomials = [_exact(value) for value in values]
+    monomials = list(dict.fromkeys(monomial for poly in polynomials for monomial in poly))
+    distinct: dict[tuple[Fraction | int, ...], int] = {}
+    for place, poly in enumerate(polynomials):
+        factors = [poly.get(monomial, 0) for monomial in monomials]
+        distinct.setdefault(tuple([int(f) if f == int(f) else f for f in factors]), place)
+    kept: list[tuple[Fraction | int, ...]] = []
+    for one in sorted(distinct, key=lambda factors: -sum(factors)):
+        if not any(all(map(ge, other, one)) for other in kept):
+            kept.append(one)
+    return [distinct[one] for one in kept]
 
 
 _ORDER = "LNBShqkviHKDVEmse"

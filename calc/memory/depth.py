@@ -134,10 +134,40 @@ class Depth:
 
     def in_backward(self, place: int) -> Iterator[Vector]:
         """What the others add to the backward of `place`, for each block that it may be highest as."""
-        indices = [i for i, p in enumerate(self.stands) if p == place]
-        if indices[-1] - indices[0] < len(indices):  # neighbours: what is added changes evenly, highest at an end
-            indices = sorted({indices[0], indices[-1]})
-        for index in indices:
+        for index in self._extremes(place):
             waiting = self._missing(self.stands[:index], range(place))
             done = self._missing(self.stands[index + 1 :], range(place + 1, len(self.keeps)))
             yield plus(self._sum(self.saves, waiting), self._sum(self.leaves, done))
+
+    def _extremes(self, place: int) -> list[int]:
+        """The blocks that `place` stands for whose backward may be the highest of them.
+
+        What the others add is linear in how many of each place wait before a block (as many less are done behind it), so it is highest where
+        those numbers are a corner of all of them.
+        """
+        before = [0] * len(self.keeps)
+        points: list[tuple[int, tuple[int, ...]]] = []
+        for index, at in enumerate(self.stands):
+            if at == place:
+                points.append((index, tuple(before)))
+            before[at] += 1
+        axes = [k for k in range(len(before)) if points[0][1][k] != points[-1][1][k]]
+        if len(axes) < 2:
+            return sorted({points[0][0], points[-1][0]})
+        if len(axes) > 2:
+            return [index for index, _ in points]
+        x, y = axes
+        return sorted({index for side in (1, -1) for index in _corners([(i, n[x], side * n[y]) for i, n in points])})
+
+
+def _corners(points: Sequence[tuple[int, int, int]]) -> list[int]:
+    """Which of some points (which, x, y), in the order of x, are corners of their upper hull."""
+    kept: list[tuple[int, int, int]] = []
+    for point in points:
+        while len(kept) > 1:
+            (_, ax, ay), (_, bx, by) = kept[-2:]
+            if (bx - ax) * (point[2] - ay) < (by - ay) * (point[1] - ax):
+                break
+            kept.pop()
+        kept.append(point)
+    return [which for which, _, _ in kept]

@@ -13,8 +13,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calc.autograd.elementwise import scale
-from calc.autograd.storage import ACTIVATIONS, CASTS, INPUTS, LOGITS, TEMPORARIES, Ledger, Segment, Storage, recording
-from calc.autograd.symbol import Dim
+from calc.autograd.storage import (
+    ACTIVATIONS,
+    CASTS,
+    INPUTS,
+    LOGITS,
+    TEMPORARIES,
+    Event,
+    Ledger,
+    Segment,
+    Storage,
+    recording,
+)
+from calc.autograd.symbol import Dim, undominated
 from calc.autograd.tensor import Accumulate, Leaf, Node, Tensor, backward, empty, recording_mode
 from calc.memory.breakdown import InstantName
 from calc.memory.depth import ZERO, Depth, Vector, plus, representatives
@@ -163,10 +174,16 @@ def run(
     depth = Depth.of(ledger.segments, stands, symbols, pinned)
     highest: dict[InstantName, Moment] = {}
     candidates: list[Candidate] = []
+    events: dict[int, list[Event]] = {}
     for instant, segment, more in _placed(ledger.segments, depth):
         if open_sizes:
+            if (
+                id(segment) not in events
+            ):  # what is added is the same for all of a segment, so it does not change which may be highest
+                places = undominated([total for total, _ in segment.events])
+                events[id(segment)] = [segment.events[place] for place in places]
             shift = sum(more) - inputs
-            candidates.extend(Candidate(instant, total + shift, kinds, more) for total, kinds in segment.events)
+            candidates.extend(Candidate(instant, total + shift, kinds, more) for total, kinds in events[id(segment)])
             continue
         kinds = plus(segment.peak_kinds, more)
         moment = Moment(sum(kinds) - inputs, kinds, segment.peak_at)

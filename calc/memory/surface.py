@@ -7,14 +7,14 @@ the decisions are the same, the polynomials give exactly what a run would; where
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm, prod
 from typing import Any
 
-from calc.autograd.symbol import Decision, Dim, Symbols, polynomial
+from calc.autograd.symbol import Decision, Dim, Symbols, polynomial, undominated
 from calc.catalog.dtypes import DTYPES
 from calc.catalog.gpus import GPUS
 from calc.memory import step
@@ -54,6 +54,15 @@ def whole(poly: Mapping[tuple[str, ...], Fraction]) -> Terms:
     return tuple((monomial, int(factor * by)) for monomial, factor in poly.items())
 
 
+ANSWERS: Mapping[str, Callable[[int, int], bool | int]] = {
+    ">": lambda size, by: size > 0,
+    "=": lambda size, by: size == 0,
+    "%": lambda size, by: size % by,
+    "|": lambda size, by: size % by == 0,
+}
+"""What a run decides by a size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Height:
     """A total that may be the peak, and what it is made of, as polynomials in bytes."""
@@ -85,8 +94,7 @@ class Region:
     def has(self, values: Mapping[str, int]) -> bool:
         """Whether the run would have decided the same at these sizes."""
         for terms, question, by, outcome in self.decisions:
-            size = amount(terms, values)
-            if (size % by if question == "%" else size > 0 if question == ">" else size == 0) != outcome:
+            if ANSWERS[question](amount(terms, values), by) != outcome:
                 return False
         return True
 
@@ -188,16 +196,12 @@ def _totals(stands: Standing, candidates: Sequence[step.Candidate], grows: Any) 
 
 def _highest(totals: list[Total]) -> tuple[Height, ...]:
     """The totals that no other one exceeds in every factor; sizes are positive, so the others are never higher."""
-    distinct: dict[frozenset[tuple[tuple[str, ...], Fraction]], Total] = {}
-    for total in totals:
-        distinct.setdefault(frozenset(polynomial(total[1]).items()), total)
-    kept: list[tuple[dict[tuple[str, ...], Fraction], Total]] = []
-    for key in sorted(distinct, key=lambda p: -sum(factor for _, factor in p)):
-        poly = dict(key)
-        if not any(all(other.get(m, 0) >= poly.get(m, 0) for m in {*poly, *other}) for other, _ in kept):
-            kept.append((poly, distinct[key]))
-    assert all(factor.denominator == 1 for poly, _ in kept for factor in poly.values())
-    return tuple(Height(total[0], whole(poly), _held(total)) for poly, total in kept)
+    found = []
+    for place in undominated([total[1] for total in totals]):
+        poly = polynomial(totals[place][1])
+        assert all(factor.denominator == 1 for factor in poly.values())
+        found.append(Height(totals[place][0], whole(poly), _held(totals[place])))
+    return tuple(found)
 
 
 def _held(total: Total) -> tuple[tuple[Component, Terms], ...]:

@@ -20,6 +20,7 @@ from calc.autograd.elementwise import (
 from calc.autograd.linear import bmm
 from calc.autograd.shapes import contiguous, expand, heads, interleaved, padded_rows, picked, repeat, rows
 from calc.autograd.storage import active
+from calc.autograd.symbol import fills
 from calc.autograd.tensor import Tensor, empty, view
 from calc.model.modules import Modules
 
@@ -202,7 +203,7 @@ def _biased(m: Modules, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bi
     del chosen, lower
     q, k, v = lowered(m, q), lowered(m, k), lowered(m, v)
     given = lowered(m, added)
-    if scores[-1] % 16:
+    if not fills(scores[-1], 16):
         given = padded_rows(given, -(-scores[-1] // 16) * 16)
     if given.shape != scores:
         given = expand(given, scores)
@@ -271,6 +272,6 @@ def additive(m: Modules, mask: Tensor, dtype: str) -> Tensor:
         del flipped
     else:
         added = cast(mask, dtype)
-    if m.length % 16:
+    if not fills(m.length, 16):
         added = empty((*mask.shape[:-1], -(-m.length // 16) * 16), dtype, "pad")
     return added

@@ -83,7 +83,7 @@ def room(surface: Surface, batch: int, length: int, margin: float) -> bool:
 
 def period(surface: Surface) -> int:
     """By what kernels of the regions run so far pad."""
-    asked = [by for region in surface.regions for _, question, by, _ in region.decisions if question == "%"]
+    asked = [by for region in surface.regions for _, question, by, _ in region.decisions if question in "%|"]
     return lcm(*asked) if asked else 1
 
 

@@ -67,6 +67,7 @@ KEEPERS: Table[Keeper] = Table(
     Keeper("native_dropout", "The gradient is dropped where the value was."),
     Keeper("embedding", "Gradients go to the rows that were looked up."),
     Keeper("index", "Gradients go to the places that were read."),
+    Keeper("gather", "Gradients go to the places that were read, whose positions it keeps."),
     Keeper("index_add_", "Gradients come from the places that were added to."),
     Keeper("topk", "Gradients go to the chosen experts."),
     Keeper("max", "The gradient goes to the largest."),

@@ -15,7 +15,7 @@ LLAMA: dict[str, Any] = {
     "num_attention_heads": 4, "num_key_value_heads": 2,
 }  # fmt: skip
 MIXTRAL = {**LLAMA, "model_type": "mixtral"}
-GONE = object()
+GONE = "left out"
 """A field that is left out."""
 
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [

@@ -133,7 +133,9 @@ class Saved:
         key = storage._cdata
         if (
             tensor.device.type == DEVICE
-            and (key not in self.own or self.own[key]() is None)  # bitsandbytes lets a bias go, and its memory is used again
+            and (
+                key not in self.own or self.own[key]() is None
+            )  # bitsandbytes lets a bias go, and its memory is used again
             and (key not in self.storages or self.storages[key][0]() is None)
         ):
             self.storages.pop(key, None)  # in the order of saving, also where memory is used again
