@@ -31,9 +31,7 @@ class Explained(NamedTuple):
 
 
 EXPLAINED = (
-    Explained("", "phimoe", "", 2e-4, "its router's draw under autocast, a few bytes for each token, is in the dtype of the products here"),
     Explained("steps_frameworks", "", "transformers-4.57", 1e-4, "rotary frequencies are held once before version 5, twice here"),
-    Explained("steps_frameworks", "gemma2", "transformers-4.44", 2e-3, "masks and rotations were made layer by layer, and are made once here"),
     Explained("steps_frameworks", "", "transformers-4.44", 1e-3, "rotations were made layer by layer, and are made once here"),
     Explained("steps_settings", "gpt2-dropout", "", 1e-4, "a tensor of one number for each column, in the second of two micro-batches"),
 )  # fmt: skip

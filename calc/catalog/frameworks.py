@@ -27,6 +27,8 @@ class Framework:
     """Model types whose flash-attention 2 class repeats grouped key heads first, as each class had its own."""
     narrow_logits: tuple[str, ...] = ()
     """Model types whose class gives the loss its logits in their own dtype."""
+    one_mask: bool = False
+    """Eager attention's mask of a batch without padding is one for all sequences; later it is made for each."""
     position_tables: tuple[str, ...] = ()
     """Model types of which each layer holds a table of cosines and one of sines for every position that the config allows."""
     position_masks: tuple[str, ...] = ()
@@ -49,15 +51,15 @@ FRAMEWORKS = Table(
               reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False),
     Framework("transformers-4.51", "transformers 4.51", "adamw_torch", "padded labels", "transformers",
               position_masks=("gpt2",),
-              grouped_keys="repeated", reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False),
+              grouped_keys="repeated", reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False, one_mask=True),
     Framework("transformers-4.48", "transformers 4.48", "adamw_torch", "shifted and copied", "transformers",
               position_masks=("gpt2",),
-              grouped_keys="repeated", reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False),
+              grouped_keys="repeated", reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False, one_mask=True),
     Framework("transformers-4.44", "transformers 4.44", "adamw_torch", "upcast by the model", "transformers",
               flash_repeats=("mistral", "mixtral", "qwen2", "qwen2_moe", "phi3", "starcoder2"),
               narrow_logits=("biogpt", "bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox", "mpt", "opt", "persimmon", "stablelm"),
               position_tables=("mixtral", "qwen2", "qwen2_moe", "starcoder2"), position_masks=("gpt2",),
-              grouped_keys="repeated", reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False),
+              grouped_keys="repeated", reentrant_checkpointing=True, grouped_experts=False, chunked_loss=False, one_mask=True),
     Framework("own-loop", "a loop of one's own on transformers 5", "adamw_torch", "padded labels", "transformers",
               grouped_keys="as the card takes them", keeps_outputs=True),
 )  # fmt: skip

@@ -85,6 +85,7 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
         or (framework.grouped_keys == "as the card takes them" and flash_runs(gpu)),
         flash_repeats=framework.flash_repeats,
         narrow_logits=framework.narrow_logits,
+        one_mask=framework.one_mask,
         position_tables=framework.position_tables,
         position_masks=framework.position_masks,
         grouped_experts=framework.grouped_experts,

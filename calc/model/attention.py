@@ -34,6 +34,8 @@ def causal_mask(m: Modules, dtype: str, *, windowed: bool = False, chunked: bool
     """The mask that transformers makes once per forward: none where the kernel knows that it is causal."""
     shape = (m.batch, 1, m.length, m.length)
     if m.recipe.attention == "eager":
+        if m.recipe.one_mask and not m.recipe.padded:
+            return view(empty((1, *shape[1:]), dtype, "mask"), shape)
         return empty(shape, dtype, "mask")
     if m.recipe.attention == "sdpa" and (m.recipe.padded or chunked):
         return empty(shape, "bool", "mask")

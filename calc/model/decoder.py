@@ -124,6 +124,8 @@ def masks(m: Modules, dtype: str, kinds: Sequence[str]) -> Mapping[str, Tensor |
         return m.masks
     window = m.c.sliding_window
     short = window is not None and m.length >= window
+    if m.recipe.one_mask and m.recipe.attention == "eager":  # layers with a window make theirs of it
+        return dict.fromkeys(kinds, causal_mask(m, dtype))
     return {
         kind: causal_mask(m, dtype, windowed=short and kind == "sliding", chunked=short and kind == "chunked")
         for kind in kinds

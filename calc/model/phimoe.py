@@ -3,6 +3,7 @@ models/phimoe/modeling_phimoe.py."""
 
 from __future__ import annotations
 
+from calc.autograd.elementwise import cast
 from calc.autograd.shapes import cat
 from calc.autograd.tensor import Tensor, empty, record
 from calc.model.config import Config
@@ -28,18 +29,19 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
 def mixture(m: Modules, x: Tensor) -> Tensor:
     """Router and experts."""
     scores = m.linear("mlp.router", x, m.c.num_experts)
-    weights, places = sparse_mixer(scores)
+    weights, places = sparse_mixer(scores, scores.dtype if m.recipe.autocast is None else "fp32")
     return experts(m, "mlp.experts", x, (scores, weights, places))
 
 
-def sparse_mixer(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Two experts for each row of scores, drawn one after the other: weights and places, each (rows, 2).
+def sparse_mixer(scores: Tensor, wide: str) -> tuple[Tensor, Tensor]:
+    """Two experts for each row of scores, drawn one after the other: weights and places, each (rows, 2). `wide` is the dtype of logarithms and
+    softmax, which autocast does in fp32.
 
     The gradient goes past the softmax that made the weights, straight to the scores.
     """
-    first, first_place, first_maxima = _drawn(scores)
+    first, first_place, first_maxima = _drawn(scores, wide)
     masked = record("scatter", scores.shape, scores.dtype, (scores,), lambda g: (None,), (first_place.storage,))
-    second, _second_place, second_maxima = _drawn(scores, masked)
+    second, _second_place, second_maxima = _drawn(scores, wide, masked)
     rows = (scores.shape[0], 2)
     weights = cat((first, second), rows)
     places = empty(rows, "i64", "cat")
@@ -47,7 +49,7 @@ def sparse_mixer(scores: Tensor) -> tuple[Tensor, Tensor]:
     return weights, places
 
 
-def _drawn(scores: Tensor, masked: Tensor | None = None) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+def _drawn(scores: Tensor, wide: str, masked: Tensor | None = None) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """One expert for each row: its weight and place (rows, 1), and the maxima that the frame holds on to."""
     shape, dtype = scores.shape, scores.dtype
     one = (shape[0], 1)
@@ -60,25 +62,29 @@ def _drawn(scores: Tensor, masked: Tensor | None = None) -> tuple[Tensor, Tensor
     del quotient, threshold
     kept = empty(shape, dtype, "masked_fill")
     noise = empty(shape, dtype, "empty_like")
-    drawn = empty(shape, dtype, "sub")
-    del noise
-    values, place = empty((shape[0],), dtype, "max"), empty((shape[0],), "i64", "max")
+    spread = cast(noise, wide)
+    logarithm = empty(shape, wide, "log")
+    del noise, spread
+    drawn = empty(shape, wide, "sub")
+    del logarithm
+    values, place = empty((shape[0],), wide, "max"), empty((shape[0],), "i64", "max")
     del drawn, values
-    gates = empty(shape, dtype, "_softmax")
-    del kept
-    weight = empty(one, dtype, "gather")
-    largest, best = empty(one, dtype, "max"), empty(one, "i64", "max")
-    halved = empty(one, dtype, "_to_copy")
+    spread = cast(kept, wide)
+    gates = empty(shape, wide, "_softmax")
+    del kept, spread
+    weight = empty(one, wide, "gather")
+    largest, best = empty(one, wide, "max"), empty(one, "i64", "max")
+    halved = empty(one, wide, "_to_copy")
 
     def backward(g: Tensor) -> tuple[Tensor]:
-        scaled = empty(one, dtype, "mul")
-        negated = empty(one, dtype, "mul")
-        result = empty(shape, dtype, "mul")
+        scaled = empty(one, wide, "mul")
+        negated = empty(one, wide, "mul")
+        result = empty(shape, wide, "mul")
         del scaled, negated
         return (result,)
 
     saved = (ignored.storage, place.storage, gates.storage, weight.storage)
-    result = record("PhimoeMultiplier", one, dtype, (scores,), backward, saved)
+    result = record("PhimoeMultiplier", one, wide, (scores,), backward, saved)
     return result, place, (factor, ignored, gates, largest, best, halved, *(() if masked is None else (masked,)))
 
 

@@ -88,6 +88,8 @@ class Recipe:
     """Model types whose flash-attention 2 class repeats grouped key heads first."""
     narrow_logits: tuple[str, ...] = ()
     """Model types whose class gives the loss its logits in their own dtype."""
+    one_mask: bool = False
+    """Eager attention's mask of a batch without padding is one for all sequences."""
     position_tables: tuple[str, ...] = ()
     """Model types of which each layer holds a table of cosines and one of sines for every position."""
     position_masks: tuple[str, ...] = ()
