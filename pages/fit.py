@@ -68,7 +68,19 @@ with st.grid(4, min_column_width=150):
         height="stretch",
     )
 
+# Places in the order of the page, filled in another: plotly is long in coming to a browser, and figures and lines need not wait for it.
+load, changes, timeline = st.container(border=True), st.container(), st.container(border=True)
+
 with st.container(border=True):
+    st.header(t("fit.lines"), help=t("fit.lines.hint"), anchor=False)
+    ledger(answer.lines, peak.allocated, key="lines", title=t("fit.lines"))
+    st.caption(t("fit.host", training=answer.host.training, load=answer.host.load))
+
+if answer.verdict != "impossible":
+    with changes:
+        levers.changes(here)
+
+with load:
     largest = max(answer.lines, key=lambda line: line.bytes)
     alt = t(
         "fit.load.alt",
@@ -79,19 +91,11 @@ with st.container(border=True):
     )
     charts.draw(charts.load(here, answer), key="load", alt=alt, name="load")
 
-if answer.verdict != "impossible":
-    levers.changes(here)
-
-with st.container(border=True):
+with timeline:
     st.header(t("fit.timeline"), anchor=False)
     alt = t("fit.timeline.alt", instant=t(f"instant.{peak.instant}"), allocated=peak.allocated)
     charts.draw(charts.timeline(answer), key="timeline", alt=alt, name="step")
     st.caption(t("fit.timeline.operation", instant=t(f"instant.{peak.instant}"), operation=operation(answer)))
-
-with st.container(border=True):
-    st.header(t("fit.lines"), help=t("fit.lines.hint"), anchor=False)
-    ledger(answer.lines, peak.allocated, key="lines", title=t("fit.lines"))
-    st.caption(t("fit.host", training=answer.host.training, load=answer.host.load))
 
 if about is not None:
     with st.container(border=True):

@@ -230,7 +230,7 @@ def _others() -> None:
         t("model.search"),
         key="hub_search",
         type="search",
-        live="400ms",
+        live=True,  # another pause than the usual would load pandas before the first answer
         icon=":material/search:",
         placeholder="Qwen3 8B",
     )
