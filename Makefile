@@ -21,6 +21,7 @@ $(VENV)/.installed: pyproject.toml
 venv: $(VENV)/.installed  ## the environment only
 
 run: venv  ## set up and open the app on its embedded catalogue (PORT=8501)
+	@$(BIN)/python -m compileall -q app.py calc pages  # else the first visitor waits for it
 	$(BIN)/streamlit run app.py --server.port $(PORT)
 
 chromium: venv
