@@ -6,6 +6,7 @@ import streamlit as st
 
 from calc.units import count
 from pages.parts import charts, levers
+from pages.parts.figure import figure
 from pages.parts.floor import known
 from pages.parts.frame import framed
 from pages.parts.ledger import ledger
@@ -27,45 +28,20 @@ problems(answer.problems)
 
 peak = answer.peak
 with st.grid(4, min_column_width=150):
-    st.metric(
-        t("fit.device"),
-        str(peak.device.expected),
-        between(peak.device),
-        help=t("fit.device.help"),
-        delta_color="off",
-        delta_arrow="off",
-        border=True,
-        height="stretch",
-    )
+    figure(t("fit.device"), str(peak.device.expected), between(peak.device), help=t("fit.device.help"))
     spare = answer.headroom >= 0
-    st.metric(
+    figure(
         here.gpu.name,
         str(answer.capacity),
         t("fit.spare" if spare else "fit.short", size=abs(answer.headroom)),
+        tone="green" if spare else "red",
         help=t("fit.capacity.help"),
-        delta_color="green" if spare else "red",
-        delta_arrow="off",
-        border=True,
-        height="stretch",
     )
-    st.metric(
-        t("fit.peak"),
-        str(peak.allocated),
-        t(f"instant.{peak.instant}"),
-        help=t("fit.peak.help"),
-        delta_color="off",
-        delta_arrow="off",
-        border=True,
-        height="stretch",
-    )
-    st.metric(
+    figure(t("fit.peak"), str(peak.allocated), t(f"instant.{peak.instant}"), help=t("fit.peak.help"))
+    figure(
         t("fit.trainable"),
         count(answer.parameters.trainable),
         t("fit.trainable.of", total=count(answer.parameters.total)),
-        delta_color="off",
-        delta_arrow="off",
-        border=True,
-        height="stretch",
     )
 
 # Places in the order of the page, filled in another: plotly is long in coming to a browser, and figures and lines need not wait for it.

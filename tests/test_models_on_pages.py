@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from shown import figures
 from streamlit.testing.v1 import AppTest
 
 from calc import Scenario, estimate, link
@@ -46,7 +47,7 @@ def test_a_model_whose_activations_are_not_modelled_shows_what_is_known(method: 
     scenario = link.scenario(f"v=1&model={MAMBA}&method={method}&gpu=h100-sxm")[0]
     least = floor(scenario, counted(MODELS[MAMBA].config))
     language = "ko" if locale == "ko-KR" else "en"
-    assert str(least.peak.allocated) in [metric.value for metric in app.metric]
+    assert str(least.peak.allocated) in figures(app)
     assert texts.text("floor.missing", language) in said(app)
     assert texts.text("verdict.unknown", language) in app.title[0].value
 
@@ -78,7 +79,7 @@ def test_a_plan_that_is_refused_is_refused_there_too() -> None:
     """No figures for what cannot run."""
     app = opened({"model": MAMBA, "gpus": "2"})
 
-    assert 0 == len(app.metric)
+    assert 0 == len(figures(app))
 
 
 def test_the_parameters_of_a_mixture_are_shown_with_their_share() -> None:
@@ -133,9 +134,9 @@ def test_a_model_that_exists_nowhere_is_answered_and_linked() -> None:
     plan = {"method": "lora", "seq_len": 64}
     asked = Scenario.model_validate({"model": {"config": config, "id": "custom-llama"}, "plan": plan})
     expected = str(estimate(asked).peak.allocated)
-    assert expected in [metric.value for metric in app.metric]
+    assert expected in figures(app)
     again = opened(dict(app.query_params))
-    assert expected in [metric.value for metric in again.metric]
+    assert expected in figures(again)
     assert SIZES == {name: again.get_by_key(f"custom_{name}").value for name in SIZES}
     assert again.get_by_key("custom_tied").value is True
 
@@ -180,5 +181,5 @@ def test_a_pasted_config_is_answered() -> None:
     app.get_by_key("config_use").click().run()
 
     asked = Scenario.model_validate({"model": {"config": config}, "plan": {"seq_len": 64}})
-    assert str(estimate(asked).peak.allocated) in [metric.value for metric in app.metric]
+    assert str(estimate(asked).peak.allocated) in figures(app)
     assert "config" in app.query_params

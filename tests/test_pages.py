@@ -13,6 +13,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shown import figures
 from streamlit.testing.v1 import AppTest
 
 from calc import estimate, link
@@ -74,7 +75,7 @@ def test_the_fit_page_says_what_the_calculator_says(example):
 
     app = opened(link.params(example.scenario))
 
-    shown = [metric.value for metric in app.metric]
+    shown = figures(app)
     assert str(answer.peak.device.expected) in shown
     assert str(answer.peak.allocated) in shown
     assert str(answer.capacity) in shown
@@ -88,7 +89,7 @@ def test_a_widget_changes_the_scenario_and_the_answer():
     app.get_by_key("optim").set_value("adafactor").run()
 
     changed = OPENING.model_copy(update={"plan": OPENING.plan.model_copy(update={"optimizer": "adafactor"})})
-    assert str(estimate(changed).peak.allocated) in [metric.value for metric in app.metric]
+    assert str(estimate(changed).peak.allocated) in figures(app)
 
 
 def test_gpus_that_share_see_data_of_their_own():
@@ -101,7 +102,7 @@ def test_gpus_that_share_see_data_of_their_own():
     plan = OPENING.plan.model_copy(update={"sharding": sharding})
     hardware = OPENING.hardware.model_copy(update={"num_gpus": 4})
     spread = OPENING.model_copy(update={"plan": plan, "hardware": hardware})
-    assert str(estimate(spread).peak.allocated) in [metric.value for metric in app.metric]
+    assert str(estimate(spread).peak.allocated) in figures(app)
 
 
 def test_the_bare_address_shows_the_opening_example_and_stays_bare():
@@ -109,7 +110,7 @@ def test_the_bare_address_shows_the_opening_example_and_stays_bare():
     app = opened()
 
     assert {} == dict(app.query_params)
-    assert str(estimate(OPENING).peak.allocated) in [metric.value for metric in app.metric]
+    assert str(estimate(OPENING).peak.allocated) in figures(app)
 
 
 def test_a_repaired_link_is_written_once_and_said():
@@ -125,7 +126,7 @@ def test_a_plan_that_is_refused_gets_a_sentence_instead_of_figures(query):
     """What cannot be answered is said, never approximated in silence."""
     app = opened({"v": "1", "model": "google/gemma-2b"} | query)
 
-    assert 0 == len(app.metric)
+    assert 0 == len(figures(app))
     assert len(app.title[0].value) > 30
 
 

@@ -94,12 +94,26 @@ def families() -> Mapping[str, Family]:
     """Family by model_type."""
     by_type: dict[str, Family] = {}
     for name in FAMILY_FILES:
-        for family in import_module(f"calc.model.{name}").FAMILIES:
-            for model_type in family.types:
-                if model_type in by_type:
-                    raise ValueError(f"two families claim the model type '{model_type}'")
-                by_type[model_type] = family
+        for model_type, family in _of_file(name).items():
+            if model_type in by_type:
+                raise ValueError(f"two families claim the model type '{model_type}'")
+            by_type[model_type] = family
     return by_type
+
+
+def family_of(model_type: str) -> Family | None:
+    """The family of a model type, None for one that has none. Loads file by file and no more than it must."""
+    for name in FAMILY_FILES:
+        if found := _of_file(name).get(model_type):
+            return found
+    return None
+
+
+@cache
+def _of_file(name: str) -> Mapping[str, Family]:
+    return {
+        model_type: family for family in import_module(f"calc.model.{name}").FAMILIES for model_type in family.types
+    }
 
 
 def architecture(config: Mapping[str, Any]) -> Architecture:
@@ -110,12 +124,11 @@ def architecture(config: Mapping[str, Any]) -> Architecture:
     """
     reader = Config(config)
     model_type = reader.text("model_type")
-    known = families()
-    if model_type not in known:
+    family = family_of(model_type)
+    if family is None:
         if model_type in inventories():
             raise NotModelled(inventory(model_type).name)
         raise UnknownArchitecture(unknown(model_type))
-    family = known[model_type]
     dims = family.dims(reader)
     context = reader.integer("max_position_embeddings", "n_positions", "max_sequence_length", default=None, high=10**9)
     return Architecture(family, dims, model_type, tuple(reader.notes), context, quantized_checkpoint(config))
@@ -149,6 +162,7 @@ __all__ = [
     "UnknownArchitecture",
     "architecture",
     "families",
+    "family_of",
     "typed",
     "unknown",
 ]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from calc.autograd.storage import Ledger, recording
 from calc.autograd.tensor import empty, recording_mode
-from calc.model import Architecture, UnknownArchitecture, architecture, families, typed, unknown
+from calc.model import Architecture, UnknownArchitecture, architecture, family_of, typed, unknown
 from calc.model.config import Config, ConfigError
 from calc.model.inventory import Sizes, inventories, inventory, tensors
 from calc.model.modules import Modules
@@ -117,7 +117,7 @@ def counted(config: Mapping[str, Any]) -> Counted:
     """Count a config.json. Raises ConfigError for one that cannot be a model, UnknownArchitecture for a type that is not known."""
     reader = Config(config)
     model_type = reader.text("model_type")
-    if model_type in families():
+    if family_of(model_type) is not None:
         return of_architecture(architecture(config))
     if model_type not in inventories():
         raise UnknownArchitecture(unknown(model_type))

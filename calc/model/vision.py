@@ -184,14 +184,14 @@ def patch_embedding(
 
 def text_model(config: Config, default: str, absent: Mapping[str, Any]) -> tuple[Family, Dims]:
     """The family and the sizes of `text_config`; `absent` is what the class takes where there is none."""
-    from calc.model import families  # when asked: the families hold this one too
+    from calc.model import family_of  # when asked: the families hold this one too
 
     inner = part(config, "text_config", absent)
     model_type = inner.text("model_type", default=default)
-    known = families()
-    if model_type not in known:
+    family = family_of(model_type)
+    if family is None:
         raise ConfigError("text_config.model_type", f"is a text model that is not modelled: {model_type[:40]!r}")
-    return known[model_type], known[model_type].dims(inner)
+    return family, family.dims(inner)
 
 
 def part(config: Config, name: str, absent: Mapping[str, Any]) -> Config:

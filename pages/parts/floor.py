@@ -6,6 +6,7 @@ import streamlit as st
 
 from calc.memory.floor import Floor, Likely
 from calc.units import count
+from pages.parts.figure import figure
 from pages.parts.here import Here
 from pages.parts.ledger import ledger
 from pages.parts.state import t
@@ -19,21 +20,17 @@ def known(here: Here, least: Floor) -> None:
         probable(least.likely)
     st.info(t("floor.missing"), icon=":material/info:")
     with st.grid(3, min_column_width=150):
-        st.metric(
-            t("floor.known"), str(least.peak.allocated), t(f"instant.{least.peak.name}"), help=t("floor.known.help"),
-            delta_color="off", delta_arrow="off", border=True, height="stretch",
-        )  # fmt: skip
+        figure(t("floor.known"), str(least.peak.allocated), t(f"instant.{least.peak.name}"), help=t("floor.known.help"))
         spare = least.headroom >= 0
-        st.metric(
-            here.gpu.name, str(least.capacity),
-            t("floor.left" if spare else "fit.short", size=abs(least.headroom)), help=t("fit.capacity.help"),
-            delta_color="off" if spare else "red", delta_arrow="off", border=True, height="stretch",
+        figure(
+            here.gpu.name, str(least.capacity), t("floor.left" if spare else "fit.short", size=abs(least.headroom)),
+            tone="gray" if spare else "red", help=t("fit.capacity.help"),
         )  # fmt: skip
-        st.metric(
-            t("fit.trainable"), count(least.parameters.trainable),
+        figure(
+            t("fit.trainable"),
+            count(least.parameters.trainable),
             t("fit.trainable.of", total=count(least.parameters.total)),
-            delta_color="off", delta_arrow="off", border=True, height="stretch",
-        )  # fmt: skip
+        )
     with st.container(border=True):
         st.header(t("floor.lines"), help=t("fit.lines.hint"), anchor=False)
         ledger(least.lines, least.peak.allocated, key="lines", title=t("floor.lines"))

@@ -60,12 +60,7 @@ def framed() -> Here:
 
 def main() -> None:
     """The whole app, once a run."""
-    st.set_page_config(
-        page_title="Plimsoll",
-        page_icon=str(LOGO),
-        layout="wide",
-        initial_sidebar_state="collapsed",
-    )
+    st.set_page_config(page_title="Plimsoll", layout="wide", initial_sidebar_state="collapsed")
     pages = {entry.id: st.Page(ROOT / "pages" / f"{entry.id}.py", title=f"{t(f'nav.{entry.id}')} · Plimsoll", url_path=entry.id,
                                default=entry is PAGES[0]) for entry in PAGES}  # fmt: skip
     page = st.navigation(list(pages.values()), position="hidden")
@@ -95,6 +90,7 @@ def main() -> None:
             page.run()
         finally:
             _running.here = None
+            st.set_page_config(page_icon=str(LOGO))  # last: Streamlit loads numpy for it
             _settle()
 
 
@@ -116,7 +112,7 @@ def _bar(entry: Entry, pages: dict[str, st.Page], now: Here) -> None:
 def _offers(pages: dict[str, st.Page], now: Here) -> None:
     """What every page offers: beside the verdict that stays in view, on a phone beside the pages."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
-        tools([path.url_path for path in pages.values()])
+        tools(tuple([path.url_path for path in pages.values()]))
         visit.menu(now)
         downloads(now)
         st.button(t("language.other"), key="language", on_click=state.other_language)

@@ -30,7 +30,7 @@ def ledger(lines: tuple[Line, ...], total: Bytes, *, key: str, title: str) -> No
     rows = [_row(place, line, total, opened) for place, line in enumerate(lines) if line.bytes]
     rows.append({"label": t("fit.lines.total"), "size": str(total), "certainty": ""})
     _table(
-        key=key, data={"title": title, "rows": rows, "wait": t("fit.wait")}, default={"opened": False},
+        key=key, data={"title": title, "rows": tuple(rows), "wait": t("fit.wait")}, default={"opened": False},
         on_opened_change=_nothing, width="stretch",
     )  # fmt: skip
 

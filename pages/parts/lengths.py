@@ -8,6 +8,7 @@ from calc import Refused, estimate
 from calc.planner.lengths import BadLengths, Padding, lengths, padding
 from calc.planner.levers import with_values
 from pages.parts import state
+from pages.parts.figure import figure
 from pages.parts.here import Here
 from pages.parts.state import plain, t
 from pages.parts.words import small
@@ -61,4 +62,4 @@ def _figures(here: Here, found: Padding) -> None:
 
 
 def _figure(what: str, value: str, beside: str) -> None:
-    st.metric(t(f"tokens.{what}"), value, beside, delta_color="off", delta_arrow="off", border=True)
+    figure(t(f"tokens.{what}"), value, beside)

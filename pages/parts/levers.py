@@ -14,6 +14,7 @@ from calc.planner.solvers import Solution
 from calc.planner.suggestions import UNFELT, Suggestion, WithoutEffect
 from calc.units import Bytes
 from pages.parts import charts, state, worked
+from pages.parts.figure import figure
 from pages.parts.here import Here
 from pages.parts.state import plain, t
 from pages.parts.verdict import LOOK
@@ -192,7 +193,7 @@ def limits(here: Here) -> str:
 def _solved(what: str, solution: Solution | None, beside: str) -> None:
     with st.container(border=True, gap="small"):
         shown = t("solve.none") if solution is None else f"{solution.value:,}"
-        st.metric(t(f"solve.{what}"), shown, beside, delta_color="off", delta_arrow="off")
+        figure(t(f"solve.{what}"), shown, beside, border=False)
         for problem in solution.answer.problems if solution else ():
             if problem.code == "beyond_context":
                 st.markdown(small(plain(problem.message)))
@@ -207,9 +208,9 @@ def _smallest(here: Here) -> None:
     with st.container(border=True, gap="small"):
         vendor = here.gpu.vendor
         card = worked.card(here, vendor)
-        st.metric(
+        figure(
             t("solve.card"), card.gpu.name if card else t("solve.none"), str(card.gpu.capacity) if card else vendor,
-            help=t("solve.unknown"), delta_color="off", delta_arrow="off",
+            help=t("solve.unknown"), border=False,
         )  # fmt: skip
         if card:
             st.button(

@@ -29,6 +29,7 @@ from calc.schedule.rounding import (
 from calc.units import Bytes
 from pages.parts import curves, traps
 from pages.parts.charts import by_component
+from pages.parts.figure import figure
 from pages.parts.here import Here
 from pages.parts.models import Known
 from pages.parts.state import plain, t
@@ -109,18 +110,15 @@ def shares(here: Here, what: Drawn, given: Given) -> None:
     half = moved_share(given.rate, sigma=given.sigma, held=FP16)
     with st.container(horizontal=True, gap="small"):
         for held, share in ((BF16, found), (FP16, half)):
-            st.metric(
-                t("precision.share", format=held.id), _percent(share.share),
-                t("precision.frozen", threshold=number(share.threshold)), delta_color="off", delta_arrow="off",
-                border=True,
-            )  # fmt: skip
+            figure(
+                t("precision.share", format=held.id),
+                _percent(share.share),
+                t("precision.frozen", threshold=number(share.threshold)),
+            )
         first = curves.plans(here, what)[0]
         if isinstance(first, Planned) and not first.schedule.halts_at:
             average = average_share_moved(first.schedule, sigma=given.sigma, held=BF16)
-            st.metric(
-                t("precision.average"), _percent(average), t("precision.average.steps", steps=number(first.steps)),
-                delta_color="off", delta_arrow="off", border=True,
-            )  # fmt: skip
+            figure(t("precision.average"), _percent(average), t("precision.average.steps", steps=number(first.steps)))
     st.markdown(f"`{found.formula}`  \n`{found.numbers}` = **{_percent(found.share)}**")
 
 

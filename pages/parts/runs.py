@@ -26,6 +26,7 @@ from calc.schedule.traps import traps as found_traps
 from calc.units import count
 from pages.parts import curves, traps
 from pages.parts.curves import Curve
+from pages.parts.figure import figure
 from pages.parts.here import Here
 from pages.parts.models import Known
 from pages.parts.state import plain, t
@@ -72,7 +73,7 @@ def figures(here: Here, planned: Planned) -> None:
 
 
 def _figure(key: str, value: str, beside: str) -> None:
-    st.metric(t(key), value, beside, delta_color="off", delta_arrow="off", border=True)
+    figure(t(key), value, beside)
 
 
 def counted(planned: Planned) -> tuple[Working, ...]:

@@ -20,7 +20,7 @@ _buttons = st.components.v2.component(
 )
 
 
-def tools(paths: list[str]) -> None:
+def tools(paths: tuple[str, ...]) -> None:
     """The buttons. `paths` are the pages' places in the address: a chosen theme holds for all of them."""
     data = {
         "query": link.encoded(state.query()),

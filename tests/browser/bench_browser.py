@@ -22,7 +22,7 @@ LLAMA_70B = "v=1&model=meta-llama/Llama-3.1-70B&method=lora&gpu=b200"
 MOVES = 15
 SHOWN = """
 (() => {
-  const parts = ['h1', '[data-testid=stMetricValue]', '.st-key-lines', '.main-svg']
+  const parts = ['h1', '.figure', '.st-key-lines', '.main-svg']
   const shown = (window.plimsollShown = {})
   const look = () => {
     for (const part of parts) if (!(part in shown) && document.querySelector(part)) shown[part] = performance.now()
@@ -74,11 +74,11 @@ def opened(browser: Browser, address: str) -> tuple[float, float]:
     page.add_init_script(SHOWN)
     page.goto(address)
     page.locator(".main-svg").first.wait_for()
-    page.get_by_test_id("stMetricValue").first.wait_for()
+    page.locator(".figure").first.wait_for()
     page.wait_for_timeout(500)
     shown = page.evaluate("window.plimsollShown")
     context.close()
-    return max(shown["h1"], shown["[data-testid=stMetricValue]"], shown[".st-key-lines"]), shown[".main-svg"]
+    return max(shown["h1"], shown[".figure"], shown[".st-key-lines"]), shown[".main-svg"]
 
 
 def moves(page: Page, address: str) -> tuple[list[float], list[float]]:

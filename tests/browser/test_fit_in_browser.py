@@ -20,7 +20,7 @@ ALICE = "hf_AliceMayReadEverything0000000001"
 
 
 def figures(page: Page) -> list[str]:
-    values = page.locator('[data-testid="stMetricValue"]')
+    values = page.locator(".figure")
     values.nth(3).wait_for()
     return values.all_inner_texts()[:4]
 
@@ -76,7 +76,7 @@ def test_moving_a_slider_changes_the_figures_and_the_address(visit):
     page.keyboard.press("ArrowRight")
 
     expect(page).to_have_url(re.compile(r"batch=3\b"))
-    expect(page.locator('[data-testid="stMetricValue"]').first).not_to_have_text(before[0])
+    expect(page.locator(".figure").first).not_to_have_text(before[0])
     expect(page.locator(".st-key-batch_exact input")).to_have_value("3")
 
 

@@ -22,7 +22,7 @@ def shown(page: Page) -> list[str]:
     page.locator(".st-key-lines .total").wait_for()
     return [
         page.locator("h1").inner_text(),
-        *page.locator('[data-testid="stMetricValue"]').all_inner_texts()[:4],
+        *page.locator(".figure").all_inner_texts()[:4],
         *page.locator(".st-key-lines .size").all_inner_texts(),
     ]
 

@@ -55,7 +55,7 @@ def test_a_desktop_shows_the_verdict_without_scrolling(visit):
     """1280 x 800: heading, figures and the load chart are on the first screen."""
     page = visit("/")
 
-    for seen in ("h1", '[data-testid="stMetricValue"] >> nth=3', ".st-key-load .main-svg >> nth=0"):
+    for seen in ("h1", ".figure >> nth=3", ".st-key-load .main-svg >> nth=0"):
         expect(page.locator(seen)).to_be_in_viewport(ratio=1)
 
 
@@ -66,14 +66,14 @@ def test_a_korean_browser_is_answered_in_korean_and_may_change(visit, chromium):
     expect(page.locator("h1")).to_contain_text("들어가지 않습니다")
     expect(page.locator("html")).to_have_attribute("lang", "ko")
     settled(page)
-    figures = page.locator('[data-testid="stMetricValue"]').all_inner_texts()[:4]
+    figures = page.locator(".figure").all_inner_texts()[:4]
 
     page.get_by_role("button", name="English").click()
 
     expect(page.locator("h1")).to_contain_text("Does not fit")
     expect(page).to_have_url(re.compile("lang=en"))
     settled(page)
-    assert figures == page.locator('[data-testid="stMetricValue"]').all_inner_texts()[:4]
+    assert figures == page.locator(".figure").all_inner_texts()[:4]
 
 
 def test_the_theme_can_be_turned_over(visit, chromium):

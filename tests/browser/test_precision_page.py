@@ -16,7 +16,7 @@ def test_the_mistral_seed_is_told_what_part_of_the_weights_moves(visit):
     page = visit(MISTRAL)
 
     expect(page.locator("h1")).to_have_text("At 2e-06, a step moves 3.89 % of weights stored in bf16")
-    values = page.locator('[data-testid="stMetricValue"]')
+    values = page.locator(".figure")
     assert ["3.89 %", "30.4 %", "1.42 %"] == values.all_inner_texts()
     expect(page.get_by_text("584 steps")).to_be_visible()
     expect(page.get_by_text("2^(floor(log2(2e-06)) + 7 + 2)")).to_be_visible()

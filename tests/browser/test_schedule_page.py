@@ -38,7 +38,7 @@ def theirs(**changed: Any) -> list[list[list[float]]]:
 
 
 def metric(page: Page, place: int) -> str:
-    return page.locator('[data-testid="stMetricValue"]').nth(place).inner_text()
+    return page.locator(".figure").nth(place).inner_text()
 
 
 def drawn(page: Page) -> dict[str, list[tuple[float, float]]]:
@@ -77,11 +77,11 @@ def test_dataset_and_cards_change_steps_and_curve(visit):
     before = drawn(page)
 
     fill(page, "run_samples", "2000")
-    expect(page.locator('[data-testid="stMetricValue"]').first).to_have_text("375")
+    expect(page.locator(".figure").first).to_have_text("375")
     expect(page).to_have_url(re.compile("run=samples(:|%3A)2000"))
     fill(page, "gpus", "2")
 
-    expect(page.locator('[data-testid="stMetricValue"]').first).to_have_text("189")
+    expect(page.locator(".figure").first).to_have_text("189")
     after = drawn(page)
     assert {189.0} == {points[-1][0] for points in before.values()}
     assert {189.0} == {points[-1][0] for points in after.values()}
@@ -127,7 +127,7 @@ def test_the_framework_changes_the_count(visit):
     """axolotl rounds once over all epochs: 188 steps where Trainer has 189."""
     page = visit(LINK.replace("epochs:3", "epochs:3,framework:axolotl-0.19"))
 
-    expect(page.locator('[data-testid="stMetricValue"]').first).to_have_text("188")
+    expect(page.locator(".figure").first).to_have_text("188")
 
 
 TRAPPED = {

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fake_hub import LLAMA, FakeHub, Fault, Weights, llama_tensors, sharded
+from shown import figures
 from streamlit.testing.v1 import AppTest
 
 from calc import hub
@@ -264,7 +265,7 @@ def test_the_page_shows_what_is_known_of_a_repository_of_an_unknown_type(
     assert "the activations are not modelled" in app.title[0].value
     assert f"{elements:,}" in "\n".join(frame.value.to_string() for frame in app.table)
     least = 8 * elements + 4 * len(tensors) + 8 * 8 * 2048
-    assert str(Bytes(least)) in [metric.value for metric in app.metric]
+    assert str(Bytes(least)) in figures(app)
 
 
 def test_the_page_explains_the_stored_total_of_a_model_from_the_hub(
