@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -82,7 +83,13 @@ def main(arguments: list[str] | None = None) -> int:
     opened = commands.add_parser("open", help="the scenario of a query string")
     opened.add_argument("query", help="what follows the ? of a shared link")
     given = parser.parse_args(arguments)
-    return COMMANDS[given.command](given)
+    try:
+        status = COMMANDS[given.command](given)
+        sys.stdout.flush()
+    except BrokenPipeError:  # a reader such as `head` has enough; what is still in the buffer must not fail at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
 
 
 def share(text: str) -> float:

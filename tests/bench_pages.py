@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from streamlit.logger import set_log_level
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +30,7 @@ def moved(*, live: bool) -> float:
     """The median run in milliseconds after a new micro-batch, each time another one."""
     took: list[float] = []
     script = frame.main
+    set_log_level("ERROR")  # it warns of everything that a browser would ask for
 
     def timed() -> None:
         start = time.perf_counter()

@@ -7,6 +7,8 @@ order, also where one is empty: the same component has the same colour on every 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import streamlit as st
@@ -28,14 +30,16 @@ LEAST = 0.004
 MENU = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d", "autoScale2d"]}
 
 
-def draw(figure: Figure, *, key: str, alt: str, name: str) -> None:
-    """Show a figure; its own menu saves it as a picture under this name."""
+def draw(figure: Figure, *, key: str, alt: str, name: str, clicked: Callable[[], None] | None = None) -> None:
+    """Show a figure; its own menu saves it as a picture under this name. `clicked` is called with the points in the session's state."""
+    import_module("pandas")  # plotly looks whether it is loaded, and fails where another run has it half loaded
     menu = {
         **MENU,
         "displayModeBar": False if on_phone() else "hover",
         "toImageButtonOptions": {"format": "svg", "filename": f"plimsoll-{name}"},
     }
-    st.plotly_chart(figure, key=key, alt=alt, config=menu)
+    select: dict[str, Any] = {} if clicked is None else {"on_select": clicked, "selection_mode": "points"}
+    st.plotly_chart(figure, key=key, alt=alt, config=menu, **select)
 
 
 def by_component(instant: Instant) -> dict[Component, Bytes]:

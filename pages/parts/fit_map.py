@@ -55,10 +55,9 @@ def fit_map(here: Here) -> FitMap:
     batches, lengths = axes(here)
     made = worked.whole_map(here, batches, lengths, gpus)
     fitting = sum(cell.verdict in ("fits", "tight") for row in made.cells for cell in row)
-    st.plotly_chart(
-        figure(made, here.scenario), key="fit_map", on_select=_clicked, selection_mode="points",
+    charts.draw(
+        figure(made, here.scenario), key="fit_map", name="fit-map", clicked=_clicked,
         alt=t("map.alt", cells=len(batches) * len(lengths), fitting=fitting, gpu=here.gpu.name),
-        config={**charts.MENU, "toImageButtonOptions": {"format": "svg", "filename": "plimsoll-fit-map"}},
     )  # fmt: skip
     return made
 

@@ -179,3 +179,16 @@ def test_a_scenario_survives_the_way_through_its_link() -> None:
     assert json.loads(calc("estimate", "-", lines=[opened]).stdout) == json.loads(
         calc("estimate", "-", lines=[scenario]).stdout
     )
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    """`| head` closes the pipe: nothing is said of it."""
+    command = [sys.executable, "-m", "calc", "params", "--unsupported"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+
+        assert "" == process.stderr.read()
