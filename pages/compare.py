@@ -6,14 +6,14 @@ import streamlit as st
 
 from pages.parts import charts, compare, visit
 from pages.parts.frame import framed
-from pages.parts.state import plain, t
+from pages.parts.state import said, t
 
 here = framed()
 compared = compare.sides(here)
 
 st.title(t("compare.title"), anchor=False)
 for problem in visit.pins()[1]:
-    st.warning(plain(problem.message), icon=":material/link_off:")
+    st.warning(said(problem.message), icon=":material/link_off:")
 if len(compared) == 1:
     st.info(t("compare.alone"), icon=":material/keep:")
 for sentence in compare.leads(compared):
@@ -23,8 +23,8 @@ compare.cards(here, compared)
 if len(compared) > 1:
     with st.container(border=True):
         st.header(t("compare.chart"), anchor=False)
-        said = "; ".join(f"{side.name} {side.answer.peak.device.expected}" for side in compared if side.answer)
-        charts.draw(compare.figure(compared), key="compare", alt=t("compare.chart.alt", said=said), name="compare")
+        sizes = "; ".join(f"{side.name} {side.answer.peak.device.expected}" for side in compared if side.answer)
+        charts.draw(compare.figure(compared), key="compare", alt=t("compare.chart.alt", said=sizes), name="compare")
     with st.container(border=True):
         st.header(t("compare.settings"), anchor=False)
         compare.settings_table(compared)

@@ -8,7 +8,7 @@ from pages.parts import state
 from pages.parts.choices import choices, fitting, pick, summary, tree
 from pages.parts.frame import framed
 from pages.parts.ledger import ledger
-from pages.parts.state import plain, t
+from pages.parts.state import said, t
 from pages.parts.verdict import headline
 
 here = framed()
@@ -36,7 +36,7 @@ with st.container(border=True):
                 t("optimizers.use", name=row.id), key="use_optimizer", on_click=state.go,
                 args=(chosen.scenario,), disabled=not chosen.runs,
             )  # fmt: skip
-    st.markdown(" ".join(plain(said) for said in (row.cost, row.note, chosen.refusal or row.blocked) if said))
+    st.markdown(" ".join(said(one) for one in (row.cost, row.note, chosen.refusal or row.blocked) if one))
     if chosen.answer:
         lines = chosen.lines("optimizer states")
         if lines:

@@ -18,8 +18,9 @@ from calc.memory.estimate import built, config_of
 from calc.memory.optimizer_states import Node, state_dict_tree
 from calc.memory.recipes import recipe
 from calc.units import Bytes
+from pages.parts import texts
 from pages.parts.here import Here
-from pages.parts.state import plain, t
+from pages.parts.state import language, plain, t
 
 Config = dict[str, Any] | None
 
@@ -91,6 +92,10 @@ def pick(made: Sequence[Choice], here: Here) -> Choice:
     return next((one for one in made if one.optimizer.id == own), made[0])
 
 
+def _drawback(one: Choice) -> str:
+    return texts.said(one.refusal or one.optimizer.blocked or one.optimizer.cost, language())
+
+
 def _table(made: Sequence[Choice]) -> pd.DataFrame:
     """The choices as a table; sizes in GiB."""
     return pd.DataFrame(
@@ -98,7 +103,7 @@ def _table(made: Sequence[Choice]) -> pd.DataFrame:
             t("optimizers.name"): [one.optimizer.id for one in made],
             t("optimizers.verdict"): [_verdict(one) for one in made],
             t("optimizers.peak"): [one.answer.peak.allocated.gib if one.answer else None for one in made],
-            t("optimizers.cost"): [one.refusal or one.optimizer.blocked or one.optimizer.cost for one in made],
+            t("optimizers.cost"): [_drawback(one) for one in made],
             t("optimizers.states"): [one.held("optimizer states").gib if one.answer else None for one in made],
             t("optimizers.host"): [one.answer.host.training.gib if one.answer else None for one in made],
             t("optimizers.temporaries"): [one.held("temporaries").gib if one.answer else None for one in made],

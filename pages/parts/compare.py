@@ -25,7 +25,7 @@ from pages.parts import charts, models, state, texts, visit
 from pages.parts.downloads import address
 from pages.parts.here import Here
 from pages.parts.models import Unknown
-from pages.parts.state import plain, t
+from pages.parts.state import plain, said, t
 from pages.parts.tables import table
 from pages.parts.verdict import LOOK
 from pages.parts.words import small, unbroken
@@ -105,7 +105,7 @@ def cards(here: Here, compared: Sequence[Side]) -> None:
                 st.markdown(f"**{plain(side.name)}** :{colour}-badge[{sign} {t(f'verdict.{side.verdict}')}]")
                 st.markdown(small(plain(side.label)))
                 if side.answer is None:
-                    st.markdown(t("compare.unanswered", why=plain(side.refusal)))
+                    st.markdown(t("compare.unanswered", why=said(side.refusal)))
                 else:
                     peak = side.answer.peak
                     st.markdown(
@@ -216,7 +216,7 @@ def lines_tables(compared: Sequence[Side]) -> None:
         heads = [t("compare.line"), first.name, side.name, t("compare.change")]
         rows = [
             [
-                f"{t(f'component.{one.component}')} · {plain(one.label)}",
+                f"{t(f'component.{one.component}')} · {said(one.label)}",
                 unbroken(one.before),
                 unbroken(one.after),
                 f"**{signed(one.change)}**",

@@ -8,7 +8,7 @@ from calc.model import ConfigError
 from calc.model.custom import SIZES, custom_config, sizes_of
 from calc.scenario import ConfigModel
 from pages.parts import state
-from pages.parts.state import plain, t
+from pages.parts.state import said, t
 
 NAME = "custom-llama"
 """What such a model is called; a link holds it, so it is the same in every language."""
@@ -30,7 +30,7 @@ def form() -> None:
         st.toggle(t("custom.tied"), key=_TIED, help="`tie_word_embeddings`")
         st.form_submit_button(t("custom.use"), on_click=_use)
     if failed := st.session_state.get(_FAILED):
-        st.warning(plain(failed))
+        st.warning(said(failed))
 
 
 def _begin() -> None:

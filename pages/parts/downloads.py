@@ -104,7 +104,7 @@ def to_markdown(report: Report) -> str:
             say("fit.headroom"): str(answer.headroom),
         }
     rows = [
-        f"| {say(f'component.{line.component}')} | {line.label} | {line.bytes} | `{line.formula}` |"
+        f"| {say(f'component.{line.component}')} | {texts.said(line.label, report.language)} | {line.bytes} | `{line.formula}` |"
         for line in report.answer.lines
     ]
     return "\n".join(

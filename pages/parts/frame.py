@@ -19,7 +19,7 @@ import streamlit as st
 from pages.parts import controls, state, visit
 from pages.parts.downloads import downloads
 from pages.parts.here import Here, here
-from pages.parts.state import plain, t
+from pages.parts.state import said, t
 from pages.parts.tools import tools
 from pages.parts.verdict import bottom
 
@@ -125,7 +125,7 @@ def _data_url(picture: Path) -> str:
 
 def _notes() -> None:
     if notes := state.notes():
-        lines = "\n".join(f"- {plain(note.message)}" for note in notes)
+        lines = "\n".join(f"- {said(note.message)}" for note in notes)
         st.warning(f"**{t('link.notes')}**\n{lines}", icon=":material/link_off:")
 
 

@@ -14,7 +14,7 @@ from calc.catalog.sources import SOURCES
 from calc.memory.breakdown import COMPONENTS, Line
 from calc.units import Bytes
 from pages.parts import texts
-from pages.parts.state import t
+from pages.parts.state import language, t
 from pages.parts.tools import BROWSER
 from pages.parts.verdict import share
 
@@ -58,7 +58,7 @@ def _facts(line: Line) -> list[dict[str, str]]:
     facts = [
         {"name": t("fit.formula"), "text": line.formula, "kind": "code"},
         {"name": t("fit.numbers"), "text": f"{line.numbers} = {line.bytes:,} B", "kind": "code"},
-        {"name": t("fit.note"), "text": line.note},
+        {"name": t("fit.note"), "text": texts.said(line.note, language())},
         {"name": t("fit.source"), "text": f"{source.title} ({source.detail})", "kind": "link", "link": source.url},
     ]
     return [fact for fact in facts if fact["text"]]
@@ -67,4 +67,5 @@ def _facts(line: Line) -> list[dict[str, str]]:
 def _detail(line: Line) -> str:
     """What the label adds to the component's name."""
     name = texts.text(f"component.{line.component}", "en")
-    return line.label.removeprefix(name).lstrip(" ,:") if line.label.startswith(name) else line.label
+    added = line.label.removeprefix(name).lstrip(" ,:") if line.label.startswith(name) else line.label
+    return texts.said(added, language())

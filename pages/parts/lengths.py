@@ -10,7 +10,7 @@ from calc.planner.levers import with_values
 from pages.parts import state
 from pages.parts.figure import figure
 from pages.parts.here import Here
-from pages.parts.state import plain, t
+from pages.parts.state import said, t
 from pages.parts.words import small
 
 LARGEST_FILE = 20_000_000
@@ -30,7 +30,7 @@ def token_lengths(here: Here) -> None:
         try:
             found = padding(lengths(given), micro_batch_size=plan.micro_batch_size, seq_len=plan.seq_len)
         except BadLengths as bad:
-            st.warning(plain(str(bad)), icon=":material/error:")
+            st.warning(said(bad), icon=":material/error:")
             return
         _figures(here, found)
 

@@ -16,7 +16,7 @@ from calc.units import Bytes
 from pages.parts import charts, state, worked
 from pages.parts.figure import figure
 from pages.parts.here import Here
-from pages.parts.state import plain, t
+from pages.parts.state import plain, said, t
 from pages.parts.verdict import LOOK
 from pages.parts.words import small
 
@@ -80,14 +80,14 @@ def name(suggestion: Suggestion) -> str:
 def why(one: WithoutEffect) -> str:
     """Why a lever does not help, in the reader's language; a refusal is the model's own sentence."""
     if one.problem:
-        return plain(one.problem)
+        return said(one.problem)
     if one.raised:
         return t("levers.raises", size=one.raised)
-    said = t("levers.same", instant=t(f"instant.the.{one.instant}"))
+    words = t("levers.same", instant=t(f"instant.the.{one.instant}"))
     if one.lowered:
         instant, size = one.lowered[0]
-        said += " " + t("levers.beside", instant=t(f"instant.the.{instant}"), size=size)
-    return said
+        words += " " + t("levers.beside", instant=t(f"instant.the.{instant}"), size=size)
+    return words
 
 
 def time(low_high: tuple[float, float | None] | None) -> str:
@@ -196,7 +196,7 @@ def _solved(what: str, solution: Solution | None, beside: str) -> None:
         figure(t(f"solve.{what}"), shown, beside, border=False)
         for problem in solution.answer.problems if solution else ():
             if problem.code == "beyond_context":
-                st.markdown(small(plain(problem.message)))
+                st.markdown(small(said(problem.message)))
         if solution:
             st.button(
                 t("solve.use"), key=f"solve_{what}", on_click=state.go, args=(solution.scenario,),

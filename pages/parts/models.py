@@ -22,7 +22,7 @@ from calc.model.vision import Seeing
 from calc.scenario import ConfigModel
 from calc.units import KIB, count, readable
 from pages.parts import custom, state, texts
-from pages.parts.state import plain, t
+from pages.parts.state import plain, said, t
 
 # Longest config.json that may be given: the largest known has 3 MB, most of it tables that no byte depends on.
 LONGEST_CONFIG = 4096 * KIB
@@ -199,7 +199,7 @@ def draw() -> None:
 def _said(known: Known) -> None:
     """Where on the Hub it comes from, and what is odd about it."""
     for note in known.notes:
-        st.caption(plain(note))
+        st.caption(said(note))
     if known.commit:
         st.caption(t("model.from-hub", commit=known.commit[:7]))
 
@@ -213,7 +213,7 @@ def _examples() -> None:
 
 def failure(failed: Unknown) -> None:
     """The sentence of a model that could not be had, the names that may have been meant, and another try."""
-    st.warning(f"**{plain(failed.typed)}**: {plain(failed.sentence)}")
+    st.warning(f"**{plain(failed.typed)}**: {said(failed.sentence)}")
     with st.container(horizontal=True, gap="small"):
         for place, near in enumerate(failed.near):
             st.button(near, key=f"model_near_{place}", on_click=ask, args=(near,), help=t("model.near"))
@@ -238,7 +238,7 @@ def _others() -> None:
     if words:
         hits = hub.search(words, limit=6, token=st.session_state.get(TOKEN) or None)
         if isinstance(hits, HubFailure):
-            st.caption(plain(hits.message))
+            st.caption(said(hits.message))
         elif not hits:
             st.caption(t("model.search.none"))
         else:
@@ -255,7 +255,7 @@ def _others() -> None:
             st.warning(problem)
         else:
             if problem := odd(config, name):
-                st.warning(plain(problem))
+                st.warning(said(problem))
             st.button(t("model.use"), key="config_use", on_click=_use, args=(config, name))
     custom.form()
     st.text_input(

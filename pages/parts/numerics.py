@@ -32,7 +32,7 @@ from pages.parts.charts import by_component
 from pages.parts.figure import figure
 from pages.parts.here import Here
 from pages.parts.models import Known
-from pages.parts.state import plain, t
+from pages.parts.state import said, t
 from pages.parts.tables import table
 
 SIGMA = 0.02
@@ -217,7 +217,7 @@ def plans(here: Here) -> None:
         mark = "**" if row.precision == here.scenario.plan.precision else ""
         name = f"{mark}{t(f'option.precision.{row.precision}')}{mark}"
         if row.answer is None:
-            rows.append((name, *("" for _ in used), t("precision.plans.refused", why=plain(row.refusal))))
+            rows.append((name, *("" for _ in used), t("precision.plans.refused", why=said(row.refusal))))
             continue
         rows.append(
             (name, *(str(held[row.precision][component]) for component in used), f"**{row.answer.peak.allocated}**")

@@ -6,7 +6,7 @@ import streamlit as st
 
 from calc.model.about import About
 from calc.units import count
-from pages.parts.state import plain, t
+from pages.parts.state import plain, said, t
 from pages.parts.tables import table
 from pages.parts.words import small
 
@@ -30,13 +30,13 @@ def parameters(about: About) -> None:
         alt=t("parameters"),
     )
     for reason in about.reasons or ():
-        st.markdown(small(f"{count(reason.elements)} ({reason.elements:+,}): {plain(reason.text)}"))
+        st.markdown(small(f"{count(reason.elements)} ({reason.elements:+,}): {said(reason.text)}"))
     _checkpoint(about)
     st.markdown(small(t("parameters.source", source=plain(model.source))))
     if model.notes:
         with st.expander(t("parameters.notes", number=len(model.notes))):
             for note in model.notes:
-                st.markdown(small(plain(note)))
+                st.markdown(small(said(note)))
 
 
 def _difference(about: About) -> str:
@@ -54,7 +54,7 @@ def _checkpoint(about: About) -> None:
     st.info(
         t(
             "parameters.quantized",
-            method=plain(stored.method.label), size=size, advice=plain(stored.method.advice),
+            method=plain(stored.method.label), size=size, advice=said(stored.method.advice),
             adapters=t("parameters.adapters" if stored.method.adapters else "parameters.no-adapters"),
         )
     )  # fmt: skip

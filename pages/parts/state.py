@@ -211,6 +211,11 @@ def model_name() -> str:
     return (model.id or t("model.pasted")) if isinstance(model, ConfigModel) else str(model)
 
 
+def said(sentence: object) -> str:
+    """What calc says, in the reader's language, as text that Markdown leaves alone."""
+    return plain(texts.said(str(sentence), language()))
+
+
 def plain(text: object) -> str:
     """Words of a visitor or a server as text that Markdown leaves alone: no link, image or formula comes of them."""
     return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+-.!|~$:@&" else sign for sign in " ".join(str(text).split()))

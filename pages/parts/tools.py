@@ -8,7 +8,7 @@ import streamlit as st
 
 from calc import link
 from pages.parts import state
-from pages.parts.state import plain, t
+from pages.parts.state import said, t
 
 BROWSER = Path(__file__).parent / "browser"
 
@@ -33,4 +33,4 @@ def tools(paths: tuple[str, ...]) -> None:
     }
     _buttons(key="tools", data=data, width="content")
     if why := state.unlinkable():
-        st.caption(f"{t('link.without-model')} {plain(why)}")
+        st.caption(f"{t('link.without-model')} {said(why)}")

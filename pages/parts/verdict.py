@@ -9,7 +9,7 @@ import streamlit as st
 from calc.memory.breakdown import Breakdown, Instant, Problem, Span
 from calc.units import Bytes
 from pages.parts.here import Here
-from pages.parts.state import plain, t
+from pages.parts.state import plain, said, t
 
 # How each verdict is shown: Streamlit's colour name and a sign that is not colour alone.
 LOOK: dict[str, tuple[str, str]] = {
@@ -47,7 +47,7 @@ def _figures(here: Here) -> str:
     if answer is None:
         return _at_least(here)
     if answer.verdict == "impossible":
-        return plain(next(problem.message for problem in answer.problems if problem.blocking))
+        return said(next(problem.message for problem in answer.problems if problem.blocking))
     device = answer.peak.device
     return t(
         f"verdict.sentence.{answer.verdict}",
@@ -59,9 +59,9 @@ def _at_least(here: Here) -> str:
     """What a step holds at least where its activations are not known, else why there is no answer."""
     least = here.floor
     if least is None:
-        return plain(here.refusal)
+        return said(here.refusal)
     if least.verdict == "impossible":
-        return plain(next(problem.message for problem in least.problems if problem.blocking))
+        return said(next(problem.message for problem in least.problems if problem.blocking))
     return t(
         f"floor.sentence.{least.verdict}",
         known=least.peak.allocated, capacity=least.capacity, gpu=plain(here.gpu.name),
@@ -111,7 +111,7 @@ def problems(found: tuple[Problem, ...]) -> None:
     blocking = [problem for problem in found if problem.blocking]
     for problem in (*blocking[1:], *(problem for problem in found if not problem.blocking)):
         show: Any = st.error if problem.blocking else st.info
-        show(plain(problem.message), icon=":material/block:" if problem.blocking else ":material/info:")
+        show(said(problem.message), icon=":material/block:" if problem.blocking else ":material/info:")
 
 
 def share(part: Bytes, whole: Bytes) -> float:

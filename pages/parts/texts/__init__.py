@@ -67,6 +67,15 @@ def text(key: str, language: Language, **values: object) -> str:
     return str(getattr(TEXTS[key], language)).format(**values)
 
 
+def said(sentence: str, language: Language) -> str:
+    """What calc says: its sentences are English, and put into Korean for a reader."""
+    if language == "en":
+        return sentence
+    from pages.parts.texts.calc_says import korean  # when asked: most readers never do
+
+    return korean(sentence)
+
+
 def label(path: str, language: Language) -> str:
     """What a Scenario field is called on a page."""
     return str(getattr(FIELDS[path], language))
