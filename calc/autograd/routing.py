@@ -5,9 +5,9 @@ Shapes: N tokens, E experts, k experts per token; a copy is one token on its way
 
 from __future__ import annotations
 
-from calc.autograd.elementwise import mul
+from calc.autograd.elementwise import mul, promoted
 from calc.autograd.shapes import expand
-from calc.autograd.tensor import Shape, Tensor, empty, record, view
+from calc.autograd.tensor import Broad, Shape, Tensor, empty, record, view
 
 
 def topk(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -97,19 +97,16 @@ def divided_in_place(x: Tensor, divisor: Tensor) -> Tensor:
 
 
 def divided(x: Tensor, divisor: Tensor) -> Tensor:
-    """x / divisor (rows, 1): saves both."""
-    shape, rows, dtype = x.shape, divisor.shape, x.dtype
+    """x / divisor (rows, 1), in the wider dtype of both: saves both."""
+    shape, rows, dtype = x.shape, divisor.shape, promoted(x.dtype, divisor.dtype)
 
-    def backward(g: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(g: Tensor) -> tuple[Tensor, Broad]:
         first = empty(shape, dtype, "div")
         second = empty(shape, dtype, "div")
         third = empty(shape, dtype, "neg")
         by_divisor = empty(shape, dtype, "mul")
         del first, second, third
-        by_x = empty(shape, dtype, "div")
-        reduced = empty(rows, dtype, "sum")
-        del by_divisor
-        return by_x, reduced
+        return empty(shape, dtype, "div"), Broad(by_divisor, rows)
 
     return record("div", shape, dtype, (x, divisor), backward, (x.storage, divisor.storage))
 

@@ -78,6 +78,16 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                 blocking=False,
             )
         )
+    if model is not None and model.family.packages:
+        found.append(
+            Problem(
+                "without_kernels",
+                f"This is {model.name} on torch's own operations, as transformers runs it without {' and '.join(model.family.packages)}; "
+                "kernels of an installed package keep other tensors, mostly fewer.",
+                "model",
+                blocking=False,
+            )
+        )
     if model is not None and not isinstance(plan, FullFineTuning):
         _, bare = converted(model.model_type, plan.lora.target_modules, FRAMEWORKS[plan.framework].grouped_experts)
         if "gate_up_proj" in bare or "down_proj" in bare:

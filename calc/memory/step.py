@@ -137,6 +137,8 @@ def run(
         m.sharding = sharding = shard(architecture, recipe, small, m)
         ledger.kind = INPUTS
         ids = empty((m.rows,), "i64", "token ids")
+        if recipe.padded and architecture.family.masks_states:
+            m.padding = empty((m.rows, 1), "i64", "padding mask")
         given = architecture.family.given(dims, recipe)
         m.given = tuple([empty(one.shape, one.dtype, one.label) for one in given])
         inputs = ledger.total

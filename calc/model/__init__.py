@@ -55,6 +55,7 @@ FAMILY_FILES = (
     "phi3",
     "smollm3",
     "youtu",
+    "lfm2",
     "granite",
     "granite_swa",
     "olmo",

@@ -150,7 +150,7 @@ def decoder(
 ) -> Tensor:
     """Embeddings, the layers, the last norm: token ids (rows,) to hidden states (rows, hidden_size).
 
-    A layer's kind is the mask that it wants and, if it is unlike the others, a word for that: "full", "sliding dense".
+    A layer's kind is the mask that it wants, or "none", and, if it is unlike the others, a word for that: "full", "sliding dense".
     masked: the kinds of mask that the model makes.
     others: by that word, the layers that run instead of `block`.
     scaled: its embedding module multiplies what it looks up; `embed` is what the model itself does to the embeddings, and
@@ -165,7 +165,7 @@ def decoder(
         x = embed(x)
     inputs_embeds = x
     x = dropout(x, dropped)
-    mask = masks(m, x.dtype, masked)
+    mask = {**masks(m, x.dtype, masked), "none": None}
     positions = angles(m, rotary_dtype or x.dtype, c.head_dim if rotary_dim is None else rotary_dim)
     for layer, kind in zip(m.layers(names[1], c.kinds), c.kinds, strict=True):
         mask_kind, _, word = kind.partition(" ")

@@ -84,6 +84,10 @@ class Family:
     """Bytes of the tensors that are neither weights nor saved (rotary frequencies, in fp32), for weights of `size` bytes an element."""
     given: Callable[[Any, Recipe], tuple[Input, ...]] = lambda dims, recipe: ()
     """Inputs beside the token ids."""
+    masks_states: bool = False
+    """Padding is cut out of the hidden states by the batch's own mask, which is then kept for the backward pass."""
+    packages: tuple[str, ...] = ()
+    """Packages whose kernels transformers takes where they are installed; the forward pass is torch's own path, without them."""
     fused: frozenset[str] = field(default_factory=frozenset)
     """Families of replaced kernels that know this architecture: liger, ..."""
 

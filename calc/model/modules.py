@@ -89,6 +89,8 @@ class Modules:
         """What the caller of the model keeps alive until the step is over."""
         self.given: tuple[Tensor, ...] = ()
         """Inputs beside the token ids: images."""
+        self.padding: Tensor | None = None
+        """The batch's own mask (rows, 1), where there is padding and layers multiply their states by it."""
         self.sees: Callable[[Tensor], Tensor] | None = None
         """What puts images in the place of their tokens, in the result of the input embedding."""
         self.masks: Mapping[str, Tensor | None] | None = None

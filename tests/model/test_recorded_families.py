@@ -22,7 +22,7 @@ from calc.model import Architecture, architecture
 from calc.model.recipe import Adapters, Recipe
 from calc.scenario import Scenario
 
-FILES = ("steps_seq2seq", "steps_encoders", "steps_decoders", "steps_published")
+FILES = ("steps_seq2seq", "steps_encoders", "steps_decoders", "steps_recurrent", "steps_published")
 
 
 def golden(name: str) -> list[dict[str, Any]]:

@@ -208,6 +208,12 @@ TRUTHS = (
         for kind, about, names, targets in (
             ("decoders", "decoders added later", named(MORE, "decoder"), ["q_b_proj", "down_proj"]),
             (
+                "recurrent",
+                "decoders with short convolutions or state spaces, on torch's own operations",
+                named(MORE, "recurrent"),
+                ["in_proj", "out_proj", "k_proj"],
+            ),
+            (
                 "encoders",
                 "encoders with each head",
                 named(MORE, "encoder"),

@@ -459,6 +459,11 @@ def decoder(name: str, config: str, dims: dict[str, int], **more: Any) -> Model:
     return dataclasses.replace(llama_like(name, config, dims, **more), kind="decoder")
 
 
+def recurrent(name: str, config: str, dims: dict[str, int] = SQUARE, **more: Any) -> Model:
+    """A tiny decoder with layers that go along the sequence: convolutions, state spaces."""
+    return dataclasses.replace(llama_like(name, config, dims, **more), kind="recurrent")
+
+
 MASKED, SEQUENCE, TOKENS_OF = (
     f"AutoModelFor{task}" for task in ("MaskedLM", "SequenceClassification", "TokenClassification")
 )
@@ -482,6 +487,8 @@ def encoder(name: str, config: str, auto: str, attention: tuple[str, ...] = BOTH
 
 
 EXPERTS = {"num_experts": 8, "num_experts_per_tok": 3}
+SHORT = {"num_hidden_layers": 5, "layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]}
+"""Short convolutions, and attention among them."""
 
 
 MORE = (
@@ -555,6 +562,16 @@ MORE = (
     encoder("albert-token@2", "AlbertConfig", TOKENS_OF, **SMALL_ENCODER, **ALBERT),
     encoder("modernbert-token@2", "ModernBertConfig", TOKENS_OF, **MODERN | {"num_hidden_layers": 2}),
     decoder("youtu", "YoutuConfig", ALIKE, **LATENT_HEADS, q_lora_rank=104),
+    recurrent("lfm2", "Lfm2Config", **SHORT, block_multiple_of=8),
+    recurrent(
+        "lfm2_moe",
+        "Lfm2MoeConfig",
+        **SHORT,
+        **EXPERTS,
+        moe_intermediate_size=424,
+        num_dense_layers=2,
+        conv_bias=True,
+    ),
     seq2seq("t5@3+4", "T5Config", **T5, num_layers=3, num_decoder_layers=4),
     seq2seq("t5-v1.1@2", "T5Config", **T5, num_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     seq2seq("mt5@2", "MT5Config", **T5, num_layers=2, dropout_rate=0.0),
