@@ -81,9 +81,10 @@ def clamp(x: Tensor, bounds: int) -> Tensor:
     shape, dtype, first = x.shape, x.dtype, x.heads_first
 
     def backward(g: Tensor) -> tuple[Tensor]:
+        zero = empty((1,), dtype, "scalar_tensor")
         inside = [empty(shape, "bool", "compare") for _ in range(bounds)]
         result = empty(shape, dtype, "where", first)
-        del inside
+        del zero, inside
         return (result,)
 
     return record("clamp", shape, dtype, (x,), backward, (x.storage,), heads_first=first)
@@ -164,6 +165,20 @@ def scale_in_place(x: Tensor) -> Tensor:
         lambda g: (empty(shape, dtype, "mul backward", first),),
         result=x.storage,
         heads_first=first,
+    )
+
+
+def mul_in_place(x: Tensor, numbers: Tensor) -> Tensor:
+    """x *= numbers of the same shape that have no gradient: into x itself; saves the numbers."""
+    shape, dtype = x.shape, x.dtype
+    return record(
+        "mul_",
+        shape,
+        dtype,
+        (x,),
+        lambda g: (empty(shape, dtype, "mul backward"),),
+        (numbers.storage,),
+        result=x.storage,
     )
 
 

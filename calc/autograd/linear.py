@@ -5,10 +5,13 @@ from __future__ import annotations
 from calc.autograd.tensor import Broad, Shape, Tensor, empty, empty_view, record
 
 
-def mm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False) -> Tensor:
+def mm(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False, alone: bool = False
+) -> Tensor:
     """rows x in times a weight (out, in), or (in, out) when `transposed` as in GPT-2's Conv1D; with a bias it is addmm.
 
-    Saves x if the weight is trained and the weight if x needs a gradient. The backward makes the weight's gradient first.
+    Saves x if the weight is trained and the weight if x needs a gradient. The backward makes the weight's gradient first; x's gradient is
+    a view, unless x is a matrix in the modelling code too (`alone`).
     """
     rows, columns = x.shape
     out = weight.shape[1] if transposed else weight.shape[0]
@@ -16,18 +19,19 @@ def mm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: boo
     saved = [x.storage] if needs_weight else []
     if needs_x:
         saved.append(weight.storage)
+    made = empty if alone else empty_view
     if bias is None:
 
         def backward(g: Tensor) -> tuple[Tensor | None, ...]:
             gw = empty_view(weight_shape, dtype, "mm weight gradient") if needs_weight else None
-            return empty_view((rows, columns), dtype, "mm input gradient") if needs_x else None, gw
+            return made((rows, columns), dtype, "mm input gradient") if needs_x else None, gw
 
         return record("mm", (rows, out), dtype, (x, weight), backward, saved)
     needs_bias, bias_shape = bias.requires_grad, bias.shape
 
     def backward_with_bias(g: Tensor) -> tuple[Tensor | Broad | None, ...]:
         gw = empty_view(weight_shape, dtype, "mm weight gradient") if needs_weight else None
-        gx = empty_view((rows, columns), dtype, "mm input gradient") if needs_x else None
+        gx = made((rows, columns), dtype, "mm input gradient") if needs_x else None
         return gx, gw, Broad(g, bias_shape) if needs_bias else None
 
     return record("addmm", (rows, out), dtype, (x, weight, bias), backward_with_bias, saved)

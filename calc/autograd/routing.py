@@ -111,6 +111,20 @@ def divided(x: Tensor, divisor: Tensor) -> Tensor:
     return record("div", shape, dtype, (x, divisor), backward, (x.storage, divisor.storage))
 
 
+def vector_norm(x: Tensor, dtype: str) -> Tensor:
+    """The sum of each row's magnitudes in a dtype, kept as an axis of one (norm with p=1): saves x and its result; the backward needs x's
+    signs."""
+    shape, source = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        signs = empty(shape, source, "sgn")
+        result = empty(shape, dtype, "mul")
+        del signs
+        return (result,)
+
+    return record("linalg_vector_norm", (*shape[:-1], 1), dtype, (x,), backward, (x.storage,), saves_output=True)
+
+
 def normalized_in_place(x: Tensor) -> Tensor:
     """x /= x.sum(-1, keepdim=True)."""
     return divided_in_place(x, total(x))
@@ -172,10 +186,21 @@ def summed_copies(x: Tensor, tokens: int) -> Tensor:
 
 
 def add_to_rows(x: Tensor, part: Tensor, places: Tensor) -> Tensor:
-    """x.index_add_(0, places, part): into x's own memory; saves the places; the part's gradient is picked out of x's."""
+    """x.index_add_(0, places, part): into x's own memory; saves the places, and the part for its size; the part's gradient is picked out
+    of x's."""
     shape, dtype, needs = part.shape, part.dtype, part.requires_grad
 
     def backward(g: Tensor) -> tuple[Tensor | None, ...]:
         return g, empty(shape, dtype, "index_select") if needs else None
 
-    return record("index_add_", x.shape, x.dtype, (x, part), backward, (places.storage,), result=x.storage)
+    saved = (places.storage, part.storage) if needs else ()
+    return record("index_add_", x.shape, x.dtype, (x, part), backward, saved, result=x.storage)
+
+
+def add_to_zeros(zeros: Tensor, part: Tensor, places: Tensor) -> Tensor:
+    """zeros.index_add(0, places, part), where the zeros have no gradient: into new memory; saves the places, and the part for its size."""
+    shape, dtype = part.shape, part.dtype
+    saved = (places.storage, part.storage)
+    return record(
+        "index_add", zeros.shape, zeros.dtype, (part,), lambda g: (empty(shape, dtype, "index_select"),), saved
+    )

@@ -282,6 +282,13 @@ def _refuse_gaps(plan: Plan, model: Architecture) -> None:
     for gap, (field, wanted, instead) in asked.items():
         if wanted and gap in model.family.gaps:
             raise Refused("not_modelled", f"{model.name} with {gap} is not modelled yet: {instead}.", field)
+    precision = PRECISIONS[plan.precision]
+    if "autocast over 16-bit weights" in model.family.gaps and precision.autocast and precision.weights != "fp32":
+        raise Refused(
+            "class_fails",
+            f"under autocast over 16-bit weights {model.name} adds up numbers of two dtypes, which PyTorch refuses; choose bf16 or bf16-mixed.",
+            "plan.precision",
+        )
 
 
 def _refuse_kernels(plan: Plan, model: Architecture) -> None:

@@ -30,6 +30,8 @@ FAMILY_FILES = (
     "minimax_m2",
     "granite_moe",
     "hunyuan_moe",
+    "dbrx",
+    "jetmoe",
     "llama4",
     "llava",
     "gemma3_vision",

@@ -48,6 +48,12 @@ class KnownNumbers(LiveBytes):
         self.numbers[tensor] = numbers
         return tensor
 
+    def told(self, func: Any, args: Any, out: Any) -> None:
+        """Called with the result of an operation whose numbers are not known: a subclass may say what they are.
+
+        It cannot look at each operation by itself, since what calls `__torch_dispatch__` is looked at too.
+        """
+
     def _copies(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The result on the real copies; None where an operand is not known."""
         flat, _ = tree_flatten((args, kwargs))
@@ -88,7 +94,9 @@ class KnownNumbers(LiveBytes):
             with self:
                 return func(args[0], [*self._places(args[1])], *args[2:], **kwargs)
         if copies is None:
-            return super().__torch_dispatch__(func, types, args, kwargs)
+            out = super().__torch_dispatch__(func, types, args, kwargs)
+            self.told(func, args, out)
+            return out
         if func in SHAPED_BY_NUMBERS:
             device = args[0].device
             out = tree_map(

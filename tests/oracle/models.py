@@ -493,6 +493,29 @@ SHORT = {"num_hidden_layers": 5, "layer_types": ["conv", "full_attention", "conv
 
 MORE = (
     decoder("flex_olmo", "FlexOlmoConfig", SQUARE, **EXPERTS),
+    Model(
+        f"dbrx@{L}",
+        "DbrxConfig",
+        {
+            "vocab_size": V,
+            "d_model": 240,
+            "n_heads": 6,
+            "n_layers": L,
+            "attn_config": {"clip_qkv": 8, "kv_n_heads": 2, "rope_theta": 5e5},
+            "ffn_config": {"ffn_hidden_size": 424, "moe_num_experts": 8, "moe_top_k": 3, "moe_jitter_eps": 0.01},
+        },
+        kind="decoder",
+        symbols=SQUARE,
+    ),
+    decoder(
+        "jetmoe",
+        "JetMoeConfig",
+        FREE,
+        num_local_experts=8,
+        num_experts_per_tok=3,
+        kv_channels=40,
+        tie_word_embeddings=False,
+    ),
     decoder(
         "exaone_moe",
         "ExaoneMoeConfig",

@@ -12,6 +12,7 @@ import itertools
 import weakref
 from typing import Any
 
+import even_routing
 import fake_gpu  # noqa: F401  (before torch)
 import torch
 import transformers
@@ -176,12 +177,19 @@ def block_of(module: str) -> int | None:
     return None
 
 
+def counter(model: torch.nn.Module) -> LiveBytes:
+    """What counts; where the experts' loop reads the router's numbers, it knows those."""
+    if getattr(model, "config", None) is None or model.config.model_type not in even_routing.MODEL_TYPES:
+        return LiveBytes(DEVICE)
+    return even_routing.EvenRouting(DEVICE)
+
+
 class Step:
     """Runs training steps of one case and keeps count."""
 
     def __init__(self, model: torch.nn.Module, plan: dict[str, Any]):
         self.model, self.plan = model, plan
-        self.live = LiveBytes(DEVICE)
+        self.live = counter(model)
         self.kept: list[torch.Tensor] = []
         if "quantization" in plan:
             import quantised
