@@ -48,6 +48,7 @@ from calc.model.counting import counted
 from calc.model.family import Architecture
 from calc.model.parameters import Parameter, Role
 from calc.model.recipe import Recipe
+from calc.model.vision import Seeing
 from calc.scenario import ConfigModel, PathModel, Scenario
 from calc.units import Bytes
 
@@ -280,11 +281,12 @@ def parameter_count(model: Architecture, parameters: Sequence[Parameter]) -> Par
 
 def _idle(model: Architecture, parameters: Sequence[Parameter]) -> int:
     """Expert weights that one token does not pass."""
-    experts = sum(p.numel * p.count for p in parameters if p.role == "expert")
+    experts = sum(p.numel * p.count for p in parameters if p.is_expert)
     if not experts:
         return 0
-    number: int = getattr(model.dims, "num_experts")  # noqa: B009 - only mixtures have experts, and their dims say how many
-    chosen: int = getattr(model.dims, "num_experts_per_tok")  # noqa: B009
+    sizes = model.dims.text if isinstance(model.dims, Seeing) else model.dims
+    number: int = getattr(sizes, "num_experts")  # noqa: B009 - only mixtures have experts, and their dims say how many
+    chosen: int = getattr(sizes, "num_experts_per_tok")  # noqa: B009
     return experts - experts * chosen // number
 
 

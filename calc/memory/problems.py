@@ -324,7 +324,7 @@ def _refuse_kernels(plan: Plan, model: Architecture) -> None:
         )
     if (
         not FRAMEWORKS[plan.framework].grouped_experts
-        and getattr(model.dims, "num_experts", 0) > 0
+        and getattr(getattr(model.dims, "text", model.dims), "num_experts", 0) > 0
         and model.model_type != "mixtral"
     ):
         raise Refused(

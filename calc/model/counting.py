@@ -186,6 +186,7 @@ def of_architecture(model: Architecture) -> Counted:
             parameters = m.inventory(dict(enumerate(kinds.values())))
     finally:
         recording_mode.enabled = before
-    held = getattr(model.dims, "num_experts", 0)
-    experts = (held, getattr(model.dims, "num_experts_per_tok", 0)) if held else None
+    sizes = getattr(model.dims, "text", model.dims)  # of a model that sees, those of its text model
+    held = getattr(sizes, "num_experts", 0)
+    experts = (held, getattr(sizes, "num_experts_per_tok", 0)) if held else None
     return Counted(model.model_type, model.name, parameters, experts, True, model.family.source, model.notes)

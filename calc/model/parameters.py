@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -27,3 +28,12 @@ class Parameter:
     def numel(self) -> int:
         """Elements of one tensor."""
         return prod(self.shape)
+
+    @property
+    def is_expert(self) -> bool:
+        """An expert's, or all experts' of a layer: before transformers 5 each expert is linear layers of its own."""
+        return self.role == "expert" or (self.role == "linear" and _NUMBERED.search(self.name) is not None)
+
+
+_NUMBERED = re.compile(r"\.experts\.\d+\.")
+"""What names an expert that is a module of its own."""

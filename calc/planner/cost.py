@@ -40,8 +40,8 @@ def work(dims: Dims, parameters: Sequence[Parameter]) -> Work:
     if isinstance(dims, Seeing):
         dims, parameters = dims.text, [p for p in parameters if part_of(p.name) == "text"]
     products = {"linear", "head", "router", "expert"}
-    P = sum(p.numel * p.count for p in parameters if p.role in products and p.role != "expert" and len(p.shape) > 1)
-    experts = sum(p.numel * p.count for p in parameters if p.role == "expert")
+    P = sum(p.numel * p.count for p in parameters if p.role in products and not p.is_expert and len(p.shape) > 1)
+    experts = sum(p.numel * p.count for p in parameters if p.is_expert)
     if experts:
         # Only mixtures have experts, and their sizes say how many of them a token passes.
         P += experts * getattr(dims, "num_experts_per_tok") // getattr(dims, "num_experts")  # noqa: B009

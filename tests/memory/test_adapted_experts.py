@@ -50,3 +50,17 @@ def test_older_releases_adapt_each_expert_s_layers() -> None:
     attention = estimate(asked(target_modules="attention")).parameters.trainable
     router = 2 * rank * (hidden + experts)
     assert older.parameters.trainable == attention + router + 2 * experts * 3 * rank * (hidden + wide)
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_a_token_passes_as_many_parameters_in_every_release(method: str) -> None:
+    """Two of eight experts in each layer, whether they lie in one parameter or are layers of their own."""
+    found = {
+        estimate(
+            Scenario.model_validate({"model": {"config": MIXTRAL}, "plan": {"method": method, "framework": framework}})
+        ).parameters.active
+        for framework in ("transformers-4.44", "transformers-4.57", "transformers-5.24")
+    }
+    layers, experts, chosen, hidden, wide = 2, 8, 2, 64, 96
+    total = estimate(asked()).parameters.total
+    assert found == {total - layers * (experts - chosen) * 3 * hidden * wide}
