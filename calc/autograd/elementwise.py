@@ -282,6 +282,19 @@ def rsqrt(x: Tensor) -> Tensor:
     return record("rsqrt", shape, dtype, (x,), backward, saves_output=True)
 
 
+def sqrt(x: Tensor) -> Tensor:
+    """The root: saves its result."""
+    shape, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        twice = empty(shape, dtype, "mul")
+        result = empty(shape, dtype, "div")
+        del twice
+        return (result,)
+
+    return record("sqrt", shape, dtype, (x,), backward, saves_output=True)
+
+
 def clone(x: Tensor) -> Tensor:
     """A copy; saves nothing and passes its gradient on."""
     return record("clone", x.shape, x.dtype, (x,), lambda g: (g,), heads_first=x.heads_first)

@@ -103,6 +103,20 @@ def copy_into(whole: Tensor, piece: Tensor) -> Tensor:
     return record("copy_", shape, dtype, (whole, piece), backward, result=whole.storage, heads_first=whole.heads_first)
 
 
+def scaled_view(x: Tensor) -> Tensor:
+    """A view of x, times a number, in place: the backward works on a copy of x's whole gradient, in which the view's is replaced."""
+    shape, dtype = x.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        whole = empty(shape, dtype, "new_empty_strided")
+        taken = empty(shape, dtype, "clone")
+        scaled = empty(shape, dtype, "div")
+        del taken, scaled
+        return (whole,)
+
+    return record("div_", shape, dtype, (x,), backward, result=x.storage)
+
+
 def indexed(x: Tensor, shape: Shape) -> Tensor:
     """x[..., [i], :]: a copy, and the index; the backward puts it into zeros, out of place."""
     whole, dtype = x.shape, x.dtype

@@ -283,6 +283,13 @@ def _refuse_gaps(plan: Plan, model: Architecture) -> None:
         if wanted and gap in model.family.gaps:
             raise Refused("not_modelled", f"{model.name} with {gap} is not modelled yet: {instead}.", field)
     precision = PRECISIONS[plan.precision]
+    if "16-bit arithmetic" in model.family.gaps and (precision.autocast or precision.weights != "fp32"):
+        raise Refused(
+            "class_fails",
+            f"transformers' class of {model.name} runs in fp32 only: in 16 bits a product meets two dtypes, and under autocast masked scores "
+            "are a number that 16 bits cannot hold; choose fp32.",
+            "plan.precision",
+        )
     if "autocast over 16-bit weights" in model.family.gaps and precision.autocast and precision.weights != "fp32":
         raise Refused(
             "class_fails",

@@ -47,6 +47,7 @@ FAMILY_FILES = (
     "modernbert",
     "albert",
     "deberta",
+    "deberta_v1",
     "eurobert",
     "mistral",
     "qwen2",

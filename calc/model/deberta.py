@@ -6,6 +6,7 @@ is counted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,8 @@ class DebertaDims(EncoderDims):
     share_att_key: bool = False
     normed_distances: bool = False
     position_biased_input: bool = True
+    legacy: bool = True
+    """The masked-language head has a matrix of its own, tied to the embeddings, as in BERT."""
     pooler_dropout: float = 0.0
     pooler_hidden_act: str = "gelu"
 
@@ -76,7 +79,10 @@ def body(m: Modules, ids: Tensor) -> Tensor:
     return x
 
 
-def embeddings(m: Modules, ids: Tensor, segments: Tensor, given: Tensor) -> Tensor:
+Norm = Callable[[Modules, str, Tensor], Tensor]
+
+
+def embeddings(m: Modules, ids: Tensor, segments: Tensor, given: Tensor, norm: Norm = layer_norm) -> Tensor:
     """Words, perhaps positions and kinds of segment, normed, zero where there is padding, and dropped out."""
     c = m.c
     stem, width = "deberta.embeddings", c.hidden_size
@@ -91,7 +97,7 @@ def embeddings(m: Modules, ids: Tensor, segments: Tensor, given: Tensor) -> Tens
     if c.type_vocab_size:
         kinds = m.embedding(f"{stem}.token_type_embeddings", segments, c.type_vocab_size, width, "other")
         x = add(x, kinds)
-    x = layer_norm(m, f"{stem}.LayerNorm", x)
+    x = norm(m, f"{stem}.LayerNorm", x)
     x = mul(x, cast(given, x.dtype))
     x = dropout(x, c.hidden_dropout)
     del words, positions
@@ -107,19 +113,32 @@ def distances(m: Modules) -> Tensor:
 
 def block(m: Modules, x: Tensor, mask: Tensor, places: Tensor | None, table: Tensor | None) -> Tensor:
     """One layer."""
+    return layer(m, x, mask, places, table, self_attention, layer_norm)
+
+
+def layer(
+    m: Modules,
+    x: Tensor,
+    mask: Tensor,
+    places: Tensor | None,
+    table: Tensor | None,
+    attend: Callable[..., Tensor],
+    norm: Norm,
+) -> Tensor:
+    """Attention and feed-forward, each with a norm behind it."""
     c = m.c
-    y = self_attention(m, x, mask, places, table)
-    attended = joined(m, "attention.output", y, x)
+    y = attend(m, x, mask, places, table)
+    attended = joined(m, "attention.output", y, x, norm)
     del y
     wide = activated(m, m.linear("intermediate.dense", attended, c.intermediate_size, True), c.hidden_act)
-    return joined(m, "output", wide, attended)
+    return joined(m, "output", wide, attended, norm)
 
 
-def joined(m: Modules, name: str, x: Tensor, residual: Tensor) -> Tensor:
+def joined(m: Modules, name: str, x: Tensor, residual: Tensor, norm: Norm) -> Tensor:
     """A projection, a dropout, the sum and a norm."""
     x = m.linear(f"{name}.dense", x, m.c.hidden_size, True)
     x = dropout(x, m.c.hidden_dropout)
-    return layer_norm(m, f"{name}.LayerNorm", add(x, residual))
+    return norm(m, f"{name}.LayerNorm", add(x, residual))
 
 
 def self_attention(m: Modules, x: Tensor, mask: Tensor, places: Tensor | None, table: Tensor | None) -> Tensor:

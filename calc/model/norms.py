@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from calc.autograd import fused
-from calc.autograd.elementwise import add_constant, cast, mean, mul, rsqrt, square, sub_broadcast
+from calc.autograd.elementwise import add_broadcast, add_constant, cast, mean, mul, rsqrt, sqrt, square, sub_broadcast
 from calc.autograd.elementwise import layer_norm as native_layer_norm
+from calc.autograd.routing import divided
 from calc.autograd.shapes import cat, split_heads
 from calc.autograd.tensor import Shape, Tensor
 from calc.model.modules import Modules
@@ -80,10 +81,32 @@ def mean_norm(m: Modules, name: str, x: Tensor, shape: Shape | None = None) -> T
     return y
 
 
+def written_layer_norm(m: Modules, name: str, x: Tensor) -> Tensor:
+    """A layer norm written out in fp32, its weight and bias after the cast back, as in DeBERTa's first version."""
+    weight = m.weight(f"{name}.weight", (x.shape[-1],), "norm")
+    offset = m.weight(f"{name}.bias", (x.shape[-1],), "bias")
+    y = cast(x, "fp32")
+    average = mean(y)
+    variance = mean(square(sub_broadcast(y, average)))
+    y = divided(sub_broadcast(y, average), sqrt(add_constant(variance)))
+    y = cast(y, x.dtype)
+    y = add_broadcast(mul(weight, y), offset)
+    del average, variance
+    return y
+
+
 def layer_norm_per_head(m: Modules, name: str, x: Tensor) -> Tensor:
     """A layer norm of its own, without bias, for each head of (batch, heads, length, head_dim)."""
     normed = [layer_norm(m, f"{name}.norms.{i}", head, bias=False) for i, head in enumerate(split_heads(x))]
     return cat(normed, x.shape)
 
 
-__all__ = ["gemma_rms_norm", "layer_norm", "layer_norm_per_head", "mean_norm", "rms_norm", "wide_rms_norm"]
+__all__ = [
+    "gemma_rms_norm",
+    "layer_norm",
+    "layer_norm_per_head",
+    "mean_norm",
+    "rms_norm",
+    "wide_rms_norm",
+    "written_layer_norm",
+]

@@ -171,6 +171,18 @@ OPTIMIZER_ROWS: tuple[Case, ...] = (
     {"class": "bitsandbytes.optim.SGD8bit", "args": {"lr": 1e-3, "momentum": 0.9}},
     {"class": "bitsandbytes.optim.LAMB8bit", "args": {}},
 )
+FP32_NAMES = named(MORE, "fp32 encoder")
+FP32_ENCODERS = (
+    Grid(FP32_NAMES, batches=((2, 56), (3, 64), (1, 80)), precision=("fp32",)),
+    Grid(FP32_NAMES, precision=("fp32",), more=({"padded": True},)),
+    Grid(FP32_NAMES[:1], precision=("fp32",), more=lora(24, targets=(["in_proj"], "all-linear"), dropout=0.05)),
+    Grid(
+        FP32_NAMES[:1],
+        precision=("bf16", "bf16-mixed", "bf16-autocast", "fp16-mixed"),
+        gradient_checkpointing=("none",),
+    ),
+)
+"""Encoders whose class runs in fp32 only, and that it does not run otherwise."""
 LINEARS = ((4096, 4096), (1024, 4096), (11008, 4096), (264, 520), (100, 37), (8960, 1536), (14336, 4096), (128256, 64))
 
 TRUTHS = (
@@ -202,6 +214,7 @@ TRUTHS = (
                     precision=("bf16", "bf16-autocast"),
                     more=lora(24, targets=(targets, "all-linear"), dropout=0.05),
                 ),
+                *(FP32_ENCODERS if kind == "encoders" else ()),
             ),
             sample=4,
         )

@@ -114,7 +114,11 @@ class LiveBytes(TorchDispatchMode):
         if func is aten.add.Tensor and _engine_adds_in_place(args[0]):
             return args[0]
         if func is aten._local_scalar_dense.default and _is_fake(args[0]):
+            if args[0].constant is not None:
+                return args[0].constant.item()
             return 1.0 if args[0].dtype.is_floating_point else 1  # a number that a fake tensor cannot have
+        if func is aten.masked_fill.Scalar and args[0].dtype.is_floating_point and not _can_be(args[2], args[0].dtype):
+            raise RuntimeError(f"value cannot be converted to {args[0].dtype} without overflow")  # as the kernels do
         if func is aten.equal.default and _is_fake(args[0]):
             return True  # asked by Liger of the loss's gradient: it is 1
         if func in SELECTING and any(_is_selection(index) for index in args[1] or ()):
@@ -144,6 +148,11 @@ def _every_place(indices):
             yield from torch.empty(index.numel(), index.dim(), dtype=torch.int64, device=index.device).unbind(1)
         else:
             yield index
+
+
+def _can_be(number: float, dtype: torch.dtype) -> bool:
+    """Whether a number lies within a dtype, or is infinite."""
+    return number in (float("inf"), float("-inf")) or abs(number) <= torch.finfo(dtype).max
 
 
 def _is_fake(tensor: torch.Tensor) -> bool:

@@ -478,6 +478,12 @@ DEBERTA = SMALL_ENCODER | {
     "position_biased_input": False,
     "type_vocab_size": 0,
 }
+DEBERTA_V1 = SMALL_ENCODER | {
+    "relative_attention": True,
+    "pos_att_type": "c2p|p2c",
+    "position_biased_input": False,
+    "max_position_embeddings": 72,
+}
 MODERN = SMALL_ENCODER | {"num_hidden_layers": 5, "local_attention": 48, "cls_token_id": 1, "sep_token_id": 2}
 
 
@@ -573,6 +579,30 @@ MORE = (
         "deberta-sequence@2", "DebertaV2Config", SEQUENCE, EAGER, **DEBERTA, problem_type="single_label_classification"
     ),
     encoder("deberta-token@2", "DebertaV2Config", TOKENS_OF, EAGER, **DEBERTA),
+    *(
+        dataclasses.replace(model, kind="fp32 encoder")
+        for model in (
+            encoder("deberta-v1@5", "DebertaConfig", MASKED, EAGER, **DEBERTA_V1 | {"num_hidden_layers": 5}),
+            encoder(
+                "deberta-v1-plain@2",
+                "DebertaConfig",
+                MASKED,
+                EAGER,
+                **DEBERTA_V1
+                | {"relative_attention": False, "position_biased_input": True, "type_vocab_size": 3}
+                | {"pos_att_type": None, "legacy": False},
+            ),
+            encoder(
+                "deberta-v1-sequence@2",
+                "DebertaConfig",
+                SEQUENCE,
+                EAGER,
+                **DEBERTA_V1 | {"pos_att_type": "p2c", "cls_dropout": 0.2},
+                problem_type="single_label_classification",
+            ),
+            encoder("deberta-v1-token@2", "DebertaConfig", TOKENS_OF, EAGER, **DEBERTA_V1 | {"pos_att_type": "c2p"}),
+        )
+    ),
     encoder("albert@5", "AlbertConfig", MASKED, **SMALL_ENCODER | {"num_hidden_layers": 5}, **ALBERT),
     encoder(
         "albert-groups@4",
