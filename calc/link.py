@@ -56,6 +56,8 @@ KEYS = {
     "framework": "plan.framework",
     "shard": "plan.sharding.strategy",
     "dp": "plan.sharding.data_parallel",
+    "replicas": "plan.sharding.replicas",
+    "reshard": "plan.sharding.reshard_after_forward",
     "tp": "plan.sharding.tensor_parallel",
     "pp": "plan.sharding.pipeline_parallel",
     "cp": "plan.sharding.context_parallel",

@@ -83,6 +83,12 @@ class Sharding(Frozen):
     """What each GPU holds a share of: nothing (none, ddp), states (zero1), also gradients (zero2), also weights (zero3, fsdp)."""
     data_parallel: Annotated[int, Field(ge=1, le=65536)] = 1
     """Groups of GPUs that each see other data."""
+    replicas: Annotated[int, Field(ge=1, le=65536)] = 1
+    """Copies of the sharded weights, as one per machine (accelerate: `dp_replicate_size`; FSDP1: HYBRID_SHARD): each is shared by
+    data_parallel / replicas GPUs."""
+    reshard_after_forward: bool = True
+    """Let a block's gathered weights go after its forward pass and gather them again in the backward (`fsdp_reshard_after_forward`; FSDP1:
+    FULL_SHARD, else SHARD_GRAD_OP)."""
     tensor_parallel: Annotated[int, Field(ge=1, le=256)] = 1
     """GPUs that share each layer's matrices."""
     pipeline_parallel: Annotated[int, Field(ge=1, le=256)] = 1
@@ -92,7 +98,7 @@ class Sharding(Frozen):
     expert_parallel: Annotated[int, Field(ge=1, le=256)] = 1
     """GPUs that share the experts of a mixture."""
     offload: Offload = "none"
-    """What lies in host memory: nothing, the optimizer, or weights too."""
+    """What lies in host memory: nothing, the optimizer, or weights and gradients too (FSDP: `fsdp_offload_params`)."""
     activation_offload: bool = False
     """Keep saved activations in host memory."""
 

@@ -13,7 +13,7 @@ from calc import Scenario, estimate
 GOLDEN = Path(__file__).parent / "golden" / "oracle"
 TRUTHS = (
     "steps_tiny", "steps_precision", "steps_settings", "steps_lora", "steps_qlora", "steps_kernels", "steps_selective", "steps_frameworks",
-    "steps_real", "steps_whole", "sharding",
+    "steps_real", "steps_whole", "sharding", "sharding_variants",
 )  # fmt: skip
 """The files of recorded steps on one card, or of one rank on several."""
 CARD = "a100-sxm-80gb"
@@ -45,6 +45,8 @@ class Row(NamedTuple):
     plan: dict[str, Any]
     peaks: dict[str, int]
     at: dict[str, str]
+    measured: dict[str, Any]
+    """All that was recorded."""
 
     @property
     def recipe(self) -> str:
@@ -57,7 +59,12 @@ class Row(NamedTuple):
             for key in ("loss", "kernels", "framework", "optimizer")
             if plan.get(key) not in (None, "eager", "adamw_torch_fused")
         ]
-        words += [plan["sharding"]["strategy"]] if "sharding" in plan else []
+        if "sharding" in plan:
+            sharding = plan["sharding"]
+            words += [sharding["strategy"]]
+            words += ["in host memory"] if sharding.get("offload", "none") != "none" else []
+            words += ["in copies"] if sharding.get("replicas", 1) > 1 else []
+            words += ["kept gathered"] if not sharding.get("reshard_after_forward", True) else []
         words += ["padded"] if plan.get("padded") else []
         words += ["DoRA"] if plan.get("lora", {}).get("use_dora") else []
         words += ["saved whole"] if plan.get("lora", {}).get("modules_to_save") else []
@@ -76,6 +83,12 @@ class Row(NamedTuple):
             ):
                 return one
         return None
+
+    @property
+    def on_host(self) -> int | None:
+        """Bytes that were recorded in host memory; None where those were not."""
+        sizes = [size for name, size in self.measured.items() if name.startswith("host_")]
+        return sum(sizes) if sizes else None
 
     def differences(self) -> dict[str, tuple[int, int]]:
         """Moments at which `estimate` says another number of bytes: (ours, theirs).
@@ -96,6 +109,8 @@ class Row(NamedTuple):
             "forward": (ours["forward"], max(theirs[name] for name in ("forward", "loss forward") if name in theirs)),
             "optimizer step": (ours["optimizer step"], theirs["optimizer step"]),
         }
+        if self.on_host is not None:
+            pairs["host"] = (int(answer.host.training), self.on_host)
         phases = [name for name in ("loss backward", "backward", "end of backward") if name in theirs]
         apart = (
             "backward" in theirs
@@ -125,14 +140,13 @@ def configs() -> dict[str, dict[str, Any]]:
 def rows(truth: str) -> Iterator[Row]:
     """The recorded steps of one file."""
     for row in json.loads((GOLDEN / f"{truth}.json").read_text(encoding="utf-8"))["rows"]:
-        measured = row["measured"]
+        measured, plan = row["measured"], row["case"]["plan"]
         if "reshard_after_forward" in row["case"]:
-            continue
-        yield Row(truth, row["case"]["model"], row["case"]["plan"], measured["peaks"], measured["peak_at"])
+            kept = {"reshard_after_forward": row["case"]["reshard_after_forward"]}
+            plan = plan | {"sharding": plan["sharding"] | kept}
+        yield Row(truth, row["case"]["model"], plan, measured["peaks"], measured["peak_at"], measured)
 
 
 def not_compared() -> dict[str, int]:
-    """Recorded steps that `estimate` has no answer to: how many rows, by the reason."""
-    sharded = json.loads((GOLDEN / "sharding.json").read_text(encoding="utf-8"))["rows"]
-    kept = sum("reshard_after_forward" in row["case"] for row in sharded)
-    return {"weights that stay gathered after the forward, which no plan has a word for (met by the run itself)": kept}
+    """Recorded steps that `estimate` has no answer to: how many rows, by the reason. None at present."""
+    return {}

@@ -39,7 +39,7 @@ SOURCES = Table(
         "torch-fsdp",
         "PyTorch's fully_shard and FullyShardedDataParallel",
         "https://github.com/pytorch/pytorch/tree/v2.13.0/torch/distributed/fsdp",
-        "v2.13.0; recorded in tests/golden/oracle/sharding.json",
+        "v2.13.0; recorded in tests/golden/oracle/sharding.json and sharding_variants.json",
     ),
     Source(
         "torch-derivatives",

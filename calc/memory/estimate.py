@@ -212,6 +212,12 @@ def standing(
             tuple([share_line(line, how.sharded) for line in lines]) for lines in (weights, kept, gradients)
         )
     scratch = (temporary.line,) if temporary.during == "optimizer step" and temporary.bytes else ()
+    on_host = int(states.by_place["host"]) + int(states.by_place["unified"])
+    if (
+        how.sharded is not None and how.sharded.on_host
+    ):  # shares of the weights, their gradients and states, and the step itself
+        on_host = int(total((*weights, *kept, *gradients, *scratch))) + int(states.by_place["host"])
+        weights = kept = gradients = rounding = scratch = ()
     if precision.scaler:
         scratch = (*scratch, unscaling_line(sum(int(line.bytes) for line in scratch)))
     if precision.master:  # larger than any optimizer's own temporaries, which come when the flat copy alone is left
@@ -222,7 +228,7 @@ def standing(
         loaded=(*weights, *buffers),
         earlier=gradients if how.accumulated else (),
         stepped=(*lines, *gradients, *scratch),
-        on_host=Bytes(int(states.by_place["host"]) + int(states.by_place["unified"])),
+        on_host=Bytes(on_host),
     )
 
 

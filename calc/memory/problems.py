@@ -155,7 +155,6 @@ def _refuse(scenario: Scenario, gpu: Gpu) -> None:
                 plan.sharding.expert_parallel,
             )
         ),
-        "plan.sharding.offload": plan.sharding.offload != "none",
         "plan.sharding.activation_offload": plan.sharding.activation_offload,
     }  # fmt: skip
     for field, refused in not_modelled.items():

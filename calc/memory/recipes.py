@@ -68,7 +68,14 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
             dtype = "fp32"
     autocast, sharding, sharded = precision.autocast, plan.sharding, None
     if sharding.strategy in ("fsdp", "fsdp2"):
-        sharded = Sharded(sharding.strategy, sharding.data_parallel, dtype)
+        sharded = Sharded(
+            sharding.strategy,
+            sharding.data_parallel // sharding.replicas,
+            dtype,
+            reshard=sharding.reshard_after_forward,
+            copies=sharding.replicas,
+            on_host=sharding.offload == "all",
+        )
         dtype, autocast = autocast or dtype, None  # the sharding lowers the weights itself when it gathers them
     return Recipe(
         batch=plan.micro_batch_size,

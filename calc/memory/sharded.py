@@ -22,6 +22,8 @@ PRECISIONS_OF = {
 OPTIMIZERS_OF_SHARES = {"fsdp2": ("adamw_torch_fused", "adamw_torch", "sgd"), "fsdp": ("adamw_torch_fused",)}
 """Optimizers that work element by element, so that a share of a weight has a share of its states, and that were recorded; with flat parameters
 what a step makes for each group would hang on the order in which tensors lie in them."""
+OPTIMIZERS_ON_HOST = ("adamw_torch_fused",)
+"""Those that were recorded stepping in host memory."""
 FLAT = 16
 """Bytes that the tensors of a flat parameter begin at a multiple of."""
 
@@ -45,6 +47,7 @@ def refuse_sharding(scenario: Scenario) -> None:
     """What is not modelled of a plan over several GPUs, whatever the model. Raises `Refused`."""
     plan, gpus = scenario.plan, scenario.hardware.num_gpus
     strategy, ranks = plan.sharding.strategy, plan.sharding.data_parallel
+    _refuse_what_needs_shares(plan)
     if strategy == "none":
         if gpus > 1 or ranks > 1:
             raise Refused(
@@ -81,8 +84,52 @@ def refuse_sharding(scenario: Scenario) -> None:
         _refuse_fully_sharded(plan)
 
 
+def _refuse_what_needs_shares(plan: Plan) -> None:
+    """Fields that speak of shares of the weights, where there are none."""
+    sharding = plan.sharding
+    if sharding.strategy in ("fsdp", "fsdp2"):
+        return
+    if sharding.offload != "none":
+        raise Refused(
+            "offload_not_modelled",
+            f"offload to host memory is modelled under fsdp and fsdp2 (all of weights, gradients and states), not under {sharding.strategy}; "
+            "set it to none, or take a paged optimizer.",
+            "plan.sharding.offload",
+        )
+    if sharding.replicas > 1:
+        raise Refused(
+            "copies_of_shares",
+            f"copies of the sharded weights need fsdp or fsdp2; under {sharding.strategy} set replicas to 1.",
+            "plan.sharding.replicas",
+        )
+    if not sharding.reshard_after_forward:
+        raise Refused(
+            "no_resharding",
+            f"weights stay gathered after the forward pass under fsdp and fsdp2 only; under {sharding.strategy} leave it on.",
+            "plan.sharding.reshard_after_forward",
+        )
+
+
 def _refuse_fully_sharded(plan: Plan) -> None:
-    strategy = plan.sharding.strategy
+    strategy, ranks, copies = plan.sharding.strategy, plan.sharding.data_parallel, plan.sharding.replicas
+    if copies > 1 and (ranks % copies or ranks == copies):
+        raise Refused(
+            "copies_of_shares",
+            f"{ranks} GPUs cannot hold {copies} copies that two GPUs or more share each: replicas must divide data_parallel and leave two.",
+            "plan.sharding.replicas",
+        )
+    if plan.sharding.offload == "optimizer":
+        raise Refused(
+            "offload_of_states_alone",
+            f"{strategy} moves weights, gradients and states to host memory together (cpu_offload), not the states alone; choose all, or none.",
+            "plan.sharding.offload",
+        )
+    if plan.sharding.offload == "all" and plan.optimizer not in OPTIMIZERS_ON_HOST:
+        raise Refused(
+            "optimizer_not_modelled",
+            f"{plan.optimizer} is not modelled on weights in host memory yet; choose {', '.join(OPTIMIZERS_ON_HOST)}.",
+            "plan.optimizer",
+        )
     if not isinstance(plan, FullFineTuning):
         raise Refused(
             "adapters_not_modelled",

@@ -193,10 +193,16 @@ def run(
             highest[instant] = moment
     rest = _moment(plus(after, depth.everywhere(depth.gradients)), inputs)
     held = tuple([v if kind == LOGITS else 0 for kind, v in enumerate(after)])
+    begun = highest.get("forward", rest)
+    if sharding is not None and sharding.gradients_last:  # until the model is called the next time
+        if open_sizes:
+            candidates.append(Candidate("forward", rest.total, after, depth.everywhere(depth.gradients)))
+        else:
+            begun = max(begun, rest, key=lambda moment: moment.total)
     if open_sizes and recipe.keeps_outputs:
         candidates.append(Candidate("optimizer step", sum(held), held, ZERO))
     return Step(
-        forward=highest.get("forward", rest),
+        forward=begun,
         live=_moment(plus(live, depth.everywhere(depth.saves)), inputs),
         loss=highest.get("loss", rest),
         backward=highest.get("backward", highest.get("loss", rest)),

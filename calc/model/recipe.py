@@ -62,11 +62,15 @@ class Sharded:
     strategy: Literal["fsdp2", "fsdp"]
     """torch's `fully_shard`, or the older FullyShardedDataParallel."""
     ranks: int
-    """GPUs that share."""
+    """GPUs that share one copy of the weights."""
     stored: str
     """Dtype of the shares; the recipe's own is that of the gathered weights and of the gradients on their way."""
     reshard: bool = True
     """Gathered weights are let go after a block's forward (`reshard_after_forward`), and gathered again in the backward."""
+    copies: int = 1
+    """Groups of `ranks` GPUs, each with a copy of the weights, whose gradients are summed."""
+    on_host: bool = False
+    """Shares of weights, gradients and states lie in host memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,8 @@ class FullyShard:
         self.done: set[Group] = set()
         self.gradients: list[Storage] = []
         """This GPU's shares of the gradients that were reduced."""
+        self.summed: list[Storage] = []
+        """What was summed over the copies of the shares, held until the backward is over."""
 
     # -- sizes -----------------------------------------------------------------------------------------------------------
 
@@ -113,6 +115,11 @@ class FullyShard:
         self._gather(group)
         self._copy_out(group, forward=True)
         return hooked(x, "RegisterPostBackward", lambda: self._after_backward(group))
+
+    @property
+    def gradients_last(self) -> bool:
+        """Whether a step's gradients live on, whatever the optimizer lets go of, until the model is called again."""
+        return False
 
     def leaves(self, group: Group, y: Any) -> Any:
         """The result of a block: its weights are let go, and gathered again when its backward begins."""
@@ -138,6 +145,7 @@ class FullyShard:
             if group not in self.done:
                 self._after_backward(group)
         self.reduced = None
+        self.summed.clear()
 
     def _before_backward_at(self, group: Group, y: Any) -> Any:
         if isinstance(y, Tensor):
@@ -150,11 +158,22 @@ class FullyShard:
         if group in self.buffers or group in self.whole:
             return
         size = sum(self._sizes(group))
-        low = None
-        if self.narrow:
-            low = _made(size, self.dtype, "copy of the share", EXCHANGED)
+        shares = self._copied_shares(group)
         self.buffers[group] = _made(size * self.ranks, self.dtype, "all-gather", EXCHANGED)
-        del low
+        del shares
+
+    def _copied_shares(self, group: Group) -> list[Storage]:
+        """This GPU's shares as they are sent, where they are not sent as they lie: from host memory parameter by parameter."""
+        shares: list[Storage] = []
+        if self.sharded.on_host:
+            for size in self._sizes(group):
+                share = _made(size, self.sharded.stored, "share from the host", EXCHANGED)
+                if self.narrow:
+                    share = _made(size, self.dtype, "copy of the share", EXCHANGED)
+                shares.append(share)
+        elif self.narrow:
+            shares.append(_made(sum(self._sizes(group)), self.dtype, "copy of the share", EXCHANGED))
+        return shares
 
     def _copy_out(self, group: Group, *, forward: bool) -> None:
         buffer = self.buffers.pop(group, None)
@@ -181,18 +200,26 @@ class FullyShard:
         sent = _made(size * self.ranks, self.dtype, "reduce-scatter", EXCHANGED)
         held = self._free_gradients(group)
         own = _made(size, self.dtype, "reduced gradients", GRADIENTS)
+        if self.sharded.copies > 1:  # held until the other copies' are summed in
+            self.summed.append(own)
         if self.narrow:
             own = _made(size, self.sharded.stored, "reduced gradients", GRADIENTS)
         del held
-        self.gradients.append(own)
+        if not self.sharded.on_host:
+            self.gradients.append(own)
         self.reduced = sent
 
     def _free_gradients(self, group: Group) -> Tensor | None:
-        """Let go of a group's gradients; the last one is handed back, which torch's loop over them still names."""
+        """Let go of a group's gradients; that of the weight registered last is handed back, which torch's loop over them still names.
+
+        transformers' blocks register their norms behind their layers, and a layer its bias behind its weight.
+        """
         last = None
         for (owner, _), weight in self.weights.items():
             if owner == group:
-                last, weight.grad = weight.grad, None
+                if last is None or group is None or len(weight.shape) == 1 or len(last.shape) > 1:
+                    last = weight.grad
+                weight.grad = None
         return last
 
 
@@ -221,9 +248,14 @@ class FlatShard(FullyShard):
     def _filled(self, group: Group) -> int:
         return sum([prod(shape) for shape in self.shapes[group]])
 
+    @property
+    def gradients_last(self) -> bool:
+        """A flat parameter's gradient does, unless it lies in host memory: the optimizer knows only the parameters within it."""
+        return not self.sharded.on_host
+
     def leaves(self, group: Group, y: Any) -> Any:
         """The result of a block: its weights are let go, but not those of the root."""
-        if group is not None:
+        if group is not None and self.sharded.reshard:
             del self.whole[group]
         self.order.append(group)
         return self._before_backward_at(group, y)
@@ -232,13 +264,24 @@ class FlatShard(FullyShard):
         """The model returns its loss, as it is."""
         return self.leaves(None, loss)  # type: ignore[no-any-return]
 
+    def finishes(self) -> None:
+        """The backward is over; gradients that lie in host memory need not stay on the GPU any longer."""
+        super().finishes()
+        if self.sharded.on_host:
+            self.gradients.clear()
+
     def _gather(self, group: Group) -> None:
+        """The flat parameter's own memory is filled. A share from the host stays as long: the parameters are views of it meanwhile."""
         if group in self.whole:
             return
         size = self._flat(group)
-        low = _made(size // self.ranks, self.dtype, "copy of the share", EXCHANGED) if self.narrow else None
+        share = None
+        if self.narrow or self.sharded.on_host:
+            share = _made(size // self.ranks, self.dtype, "copy of the share", EXCHANGED if self.narrow else GATHERED)
         self.whole[group] = [_made(size, self.dtype, "all-gather", GATHERED)]
-        del low
+        if share is not None and not self.narrow:
+            self.whole[group].append(share)
+        del share
 
     def _copy_out(self, group: Group, *, forward: bool) -> None:
         """Views of the flat parameter need no copy."""

@@ -17,7 +17,7 @@ from calc.scenario import FullFineTuning, Lora, LoraAdapter, QLora, Scenario
 
 Kind = Literal[
     "loss", "kernels", "checkpointing", "attention", "optimizer", "batch", "length", "precision", "method", "adapter",
-    "base", "padding", "offload",
+    "base", "padding", "offload", "sharding",
 ]  # fmt: skip
 """What a lever changes. Two of one kind exclude each other."""
 
@@ -91,6 +91,12 @@ def setting(path: str, value: Any, *, only_from: tuple[Any, ...] = ()) -> Change
         return with_values(scenario, {path: value})
 
     return change
+
+
+def where_sharded(path: str, value: Any) -> Change:
+    """Set one field of a plan under which each GPU stores a share of the weights."""
+    change = setting(path, value)
+    return lambda scenario: change(scenario) if scenario.plan.sharding.strategy in ("fsdp", "fsdp2") else None
 
 
 def mapped(path: str, to: Mapping[Any, Any]) -> Change:
@@ -236,6 +242,15 @@ LEVERS: Table[Lever] = Table(
     Lever("activations-on-host", "Activations in host memory", "offload",
           setting("plan.sharding.activation_offload", True), "same", "The same gradients.", "torchtune-readme",
           Time(1.0, None, ("torchtune-readme",), "7,309 to 7,301 tokens/s on an A100; a slower link to the host costs more")),
+    Lever("shares-on-host", "Weights and states in host memory", "offload",
+          where_sharded("plan.sharding.offload", "all"), "same",
+          "The same gradients; the optimizer steps on the CPU, and each block's weights come over PCIe.", "torch-fsdp"),
+    Lever("shares-let-go", "Gathered weights let go", "sharding",
+          where_sharded("plan.sharding.reshard_after_forward", True), "same",
+          "The same gradients; each block's weights are gathered twice.", "torch-fsdp"),
+    Lever("shares-once", "One copy over all GPUs", "sharding",
+          where_sharded("plan.sharding.replicas", 1), "same",
+          "The same gradients; weights are gathered over the slower links between machines too.", "torch-fsdp"),
     Lever("attention-flash", "FlashAttention 2", "attention",
           setting("plan.attention", "flash_attention_2", only_from=("eager", "sdpa")), "same",
           "Exact attention, in another order of sums.", "flash-attention",

@@ -19,6 +19,8 @@ from pages.parts.stops import stops
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 LENGTHS = (128, 256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 65536, 131072)
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+SHARED_WEIGHTS = ("fsdp", "fsdp2")
+"""Strategies under which each GPU stores a share of the weights."""
 
 
 def draw() -> None:
@@ -78,8 +80,18 @@ def _sharding() -> None:
     gpus, strategy = state.kept("hardware.num_gpus"), state.kept("plan.sharding.strategy")
     if gpus > 1 or strategy != "none":
         _choice("plan.sharding.strategy", _words(kinds.Strategy), _labels("strategy", kinds.Strategy))
+    if strategy in SHARED_WEIGHTS:
+        with st.expander(t("shares")):
+            _shares()
     if all(state.kept(f"plan.sharding.{way}_parallel") == 1 for way in ("tensor", "pipeline", "context", "expert")):
         state.keep("plan.sharding.data_parallel", 1 if strategy == "none" else gpus)
+
+
+def _shares() -> None:
+    """Where the shares of the weights lie, and how long what is gathered of them stays."""
+    _segments("plan.sharding.offload", _words(kinds.Offload))
+    _number("plan.sharding.replicas")
+    _switch("plan.sharding.reshard_after_forward")
 
 
 def _images(eyes: Seeing | None) -> None:

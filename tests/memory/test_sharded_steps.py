@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from oracle_rows import CARD, GOLDEN, configs
+from oracle_rows import CARD
 
 from calc import Scenario, estimate
 from calc.catalog.gpus import GPUS
@@ -16,9 +15,6 @@ from calc.memory.problems import Refused
 from calc.memory.recipes import recipe
 from calc.model import architecture
 
-ROWS = json.loads((GOLDEN / "sharding.json").read_text(encoding="utf-8"))["rows"]
-KEPT = [row for row in ROWS if row["case"].get("reshard_after_forward", True) is False]
-"""Weights stay gathered after a block's forward, for which a scenario has no word."""
 LLAMA = {"model_type": "llama", "vocab_size": 32000, "hidden_size": 512, "intermediate_size": 1376, "num_hidden_layers": 6,
          "num_attention_heads": 8, "num_key_value_heads": 4}  # fmt: skip
 
@@ -29,20 +25,29 @@ def asked(model: dict[str, Any], plan: dict[str, Any], gpus: int) -> Scenario:
     return Scenario.model_validate({"model": {"config": model}, "plan": plan, "hardware": hardware})
 
 
-def test_weights_that_stay_gathered_after_the_forward_are_met_to_the_byte() -> None:
-    """`reshard_after_forward=False`: the run holds every block's weights from its forward to its backward."""
-    for row in KEPT:
-        case, measured = row["case"], row["measured"]
-        plan = case["plan"]
-        config = configs()[case["model"]]
-        how = recipe(asked(config, plan, plan["sharding"]["data_parallel"]).plan, GPUS[CARD])
-        assert how.sharded is not None
-        run = step.run(architecture(config), replace(how, sharded=replace(how.sharded, reshard=False)))
-        found = {name: size - measured["standing_bytes"] for name, size in measured["peaks"].items()}
-        assert max(found["forward"], found["loss forward"]) == run.forward.total
-        backward = max(found[name] for name in ("loss backward", "backward", "end of backward"))
-        assert backward == max(run.loss.total, run.backward.total, run.end.total)
-    assert len(KEPT) == 4
+@pytest.mark.parametrize("strategy", ["fsdp2", "fsdp"])
+def test_shares_in_host_memory_leave_the_gpu_the_batch_alone_at_the_step(strategy: str) -> None:
+    """Weights, gradients and states lie in host memory, each GPU's share; only what a block gathers comes over."""
+    sharding = {"strategy": strategy, "data_parallel": 4}
+    plan = {"micro_batch_size": 2, "seq_len": 128, "sharding": sharding}
+    here = estimate(asked(LLAMA, plan, 4))
+    away = estimate(asked(LLAMA, plan | {"sharding": sharding | {"offload": "all"}}, 4))
+    assert {line.component for line in away.instants[-1].lines} == {"buffers"}
+    components = ("weights", "gradients", "optimizer states")
+    moved = sum(int(line.bytes) for line in here.instants[-1].lines if line.component in components)
+    assert int(away.host.training) - int(here.host.training) == moved
+    assert away.peak.allocated < here.peak.allocated
+
+
+@pytest.mark.parametrize("strategy", ["fsdp2", "fsdp"])
+def test_copies_share_among_fewer_gpus(strategy: str) -> None:
+    """Two copies over eight GPUs store what four GPUs with one copy do."""
+
+    def stored(gpus: int, **more: int) -> int:
+        plan = {"sharding": {"strategy": strategy, "data_parallel": gpus, **more}}
+        return int(estimate(asked(LLAMA, plan, gpus)).instants[0].allocated)
+
+    assert stored(8, replicas=2) == stored(4)
 
 
 @pytest.mark.parametrize("checkpointing", ["none", "full"])
@@ -113,7 +118,22 @@ def test_mixed_precision_without_autocast_is_said() -> None:
             "plan.gradient_accumulation_steps",
         ),
         ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "loss": "liger"}, 2, "plan.loss"),
-        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2, "offload": "all"}}, 2, "plan.sharding.offload"),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2, "offload": "optimizer"}}, 2, "plan.sharding.offload"),
+        ({"sharding": {"strategy": "ddp", "data_parallel": 2, "offload": "all"}}, 2, "plan.sharding.offload"),
+        ({"sharding": {"offload": "all"}}, 1, "plan.sharding.offload"),
+        (
+            {"sharding": {"strategy": "fsdp2", "data_parallel": 2, "offload": "all"}, "optimizer": "sgd"},
+            2,
+            "plan.optimizer",
+        ),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 6, "replicas": 4}}, 6, "plan.sharding.replicas"),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 4, "replicas": 4}}, 4, "plan.sharding.replicas"),
+        ({"sharding": {"strategy": "ddp", "data_parallel": 4, "replicas": 2}}, 4, "plan.sharding.replicas"),
+        (
+            {"sharding": {"strategy": "ddp", "data_parallel": 4, "reshard_after_forward": False}},
+            4,
+            "plan.sharding.reshard_after_forward",
+        ),
     ],
 )
 def test_what_is_not_modelled_on_several_gpus_is_refused_by_its_field(

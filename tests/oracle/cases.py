@@ -85,9 +85,9 @@ def lora(rank: int, targets: Iterable[Any], **more: Any) -> tuple[dict[str, Any]
     return tuple({"method": "lora", "lora": {"rank": rank, "target_modules": target} | more} for target in targets)
 
 
-def sharded(strategy: str, *ranks: int) -> tuple[dict[str, Any], ...]:
+def sharded(strategy: str, *ranks: int, **more: Any) -> tuple[dict[str, Any], ...]:
     """One plan variant per number of ranks."""
-    return tuple({"sharding": {"strategy": strategy, "data_parallel": count}} for count in ranks)
+    return tuple({"sharding": {"strategy": strategy, "data_parallel": count} | more} for count in ranks)
 
 
 ALL_TINY, REAL_LAYERS = named(TINY, "tiny"), named(REAL, "real")
@@ -464,6 +464,58 @@ TRUTHS = (
         sample=2,
     ),
     Truth(
+        "steps_offload",
+        "Whole steps with saved activations in host memory (TRL's activation_offloading), with checkpointing and some without",
+        "train_step",
+        rows(
+            Grid(
+                ("llama@2", "llama-tied@2", "gemma2@2", "gpt2-plain@2", "qwen3_moe@2"),
+                batches=((2, 64), (4, 96)),
+                precision=("bf16", "bf16-mixed"),
+                gradient_checkpointing=("offload",),
+            ),
+            Grid(
+                ("qwen3@2", "phi3@2", "cohere@2", "olmo2@2", "falcon@2", "mistral-window@2"),
+                batches=((4, 96),),
+                precision=("bf16", "bf16-autocast"),
+                gradient_checkpointing=("offload",),
+            ),
+            Grid(("llama@2", "gemma2@2"), batches=((4, 96),), precision=("fp32", "fp16-mixed"), gradient_checkpointing=("offload",)),
+            Grid(
+                ("llama@2", "qwen3@2"),
+                batches=((4, 96),),
+                precision=("bf16", "bf16-autocast"),
+                gradient_checkpointing=("offload",),
+                more=(*lora(24, targets=TARGETS), {"padded": True}, {"gradient_accumulation_steps": 2}, {"attention": "eager"}),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((2, 1024),),
+                gradient_checkpointing=("offload",),
+                more=(
+                    {},
+                    *KERNELS,
+                    *(
+                        adapters | {"method": "qlora", "quantization": {"format": "nf4", "double_quant": True}}
+                        for adapters in lora(16, targets=("all-linear",))
+                    ),
+                ),
+            ),
+            Grid(
+                ("tinyllama-1.1b@22", "qwen3-0.6b@28", "gemma-2-2b@26"),
+                batches=((1, 2048),),
+                gradient_checkpointing=("offload",),
+            ),
+            Grid(
+                ("llama@2", "tinyllama-1.1b@22"),
+                batches=((4, 96),),
+                gradient_checkpointing=("none", "full"),
+                more=({"sharding": {"activation_offload": True}},),
+            ),
+        ),
+        sample=3,
+    ),
+    Truth(
         "sharding",
         "One rank's step under torch's FSDP2, FSDP1 and DDP",
         "sharding",
@@ -523,6 +575,65 @@ TRUTHS = (
                         {"method": "qlora", "quantization": {"format": "nf4", "double_quant": True}},
                     )
                 ),
+            ),
+        ),
+        sample=4,
+    ),
+    Truth(
+        "sharding_variants",
+        "One rank's step under FSDP2 and FSDP1 with weights in host memory, copies of the shards, weights kept gathered",
+        "sharding",
+        rows(
+            *(
+                grid
+                for strategy in ("fsdp2", "fsdp")
+                for grid in (
+                    Grid(
+                        ("llama@2", "llama-tied@2", "phi3@2"),
+                        batches=((2, 64),),
+                        precision=("bf16", "bf16-mixed"),
+                        more=(
+                            *sharded(strategy, 4, 8, offload="all"),
+                            *sharded(strategy, 4, 8, replicas=2),
+                            *sharded(strategy, 2, 8, reshard_after_forward=False),
+                            *sharded(strategy, 4, replicas=2, offload="all"),
+                            *sharded(strategy, 4, replicas=2, reshard_after_forward=False),
+                            *sharded(strategy, 4, reshard_after_forward=False, offload="all"),
+                        ),
+                    ),
+                    Grid(
+                        ("qwen3_moe@2",),
+                        batches=((2, 64),),
+                        more=(
+                            *sharded(strategy, 3, offload="all"),
+                            *sharded(strategy, 6, replicas=2),
+                            *sharded(strategy, 3, reshard_after_forward=False),
+                        ),
+                    ),
+                    Grid(
+                        ("llama@2",), batches=((2, 64),), precision=("fp32",), more=sharded(strategy, 4, offload="all")
+                    ),
+                    Grid(
+                        ("llama-3-8b@2", "qwen2.5-3b@2"),
+                        batches=((1, 2048),),
+                        precision=("bf16", "bf16-mixed"),
+                        gradient_checkpointing=("full",),
+                        more=(
+                            *sharded(strategy, 8, offload="all"),
+                            *sharded(strategy, 16, replicas=2),
+                            *sharded(strategy, 8, reshard_after_forward=False),
+                        ),
+                    ),
+                    Grid(
+                        ("tinyllama-1.1b@22",),
+                        batches=((1, 2048),),
+                        more=(
+                            *sharded(strategy, 8, offload="all"),
+                            *sharded(strategy, 8, replicas=2),
+                            *sharded(strategy, 8, reshard_after_forward=False),
+                        ),
+                    ),
+                )
             ),
         ),
         sample=4,

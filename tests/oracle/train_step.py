@@ -252,7 +252,9 @@ class Step:
         live, plan = self.live, self.plan
         with live:
             live.count_module(self.model)
-            parameters = sum(p.numel() * p.element_size() for p in map(local, self.model.parameters()))
+            parameters = sum(
+                p.numel() * p.element_size() for p in map(local, self.model.parameters()) if p.device.type == DEVICE
+            )
             buffers = live.live - parameters
             for tensor in self.kept:
                 live.count(tensor)
@@ -271,16 +273,22 @@ class Step:
             live.forget_peaks()
             standing = measured["standing_bytes"] = live.live
             measured["optimizer_bytes"] = standing - model_bytes - measured["input_bytes"]
+            offload = self._offload()
             for micro in range(plan.get("gradient_accumulation_steps", 1)):
                 live.phase = "forward"
                 before = live.live
-                loss = self.forward(batch, observe=micro == 0)
-                if micro == 0:
-                    measured["saved"] = self.saved.record()
-                measured["live_after_forward"] = live.live - before
-                live.phase = "loss backward"
-                (loss if scaler is None else scaler.scale(loss)).backward()
-                del loss
+                with offload or contextlib.nullcontext():
+                    loss = self.forward(batch, observe=micro == 0 and offload is None)
+                    if offload is not None:
+                        import offloaded
+
+                        measured["host_activation_bytes"] = offloaded.on_host(offload)
+                    elif micro == 0:
+                        measured["saved"] = self.saved.record()
+                    measured["live_after_forward"] = live.live - before
+                    live.phase = "loss backward"
+                    (loss if scaler is None else scaler.scale(loss)).backward()
+                    del loss
             measured["live_after_backward"] = live.live - standing
             live.phase = "optimizer step"
             self._update(optimizer, scaler)
@@ -288,6 +296,16 @@ class Step:
             measured["rounded_peaks"] = {name: peak.rounded for name, peak in live.peaks.items() if name in PHASES}
             measured["peak_at"] = {name: peak.at for name, peak in live.peaks.items() if name in PHASES}
         return measured
+
+    def _offload(self) -> Any:
+        """What moves saved activations to host memory; None where they stay."""
+        if self.plan["gradient_checkpointing"] != "offload" and not self.plan.get("sharding", {}).get(
+            "activation_offload"
+        ):
+            return None
+        import offloaded
+
+        return offloaded.around(self.model)
 
     def _prepare_optimizer(self) -> tuple[torch.optim.Optimizer, torch.amp.GradScaler | None]:
         """The optimizer with its states, as every step but the first finds it."""

@@ -146,11 +146,27 @@ FIELDS = {
         "가중치까지(zero3, fsdp).",
     ),
     "plan.sharding.data_parallel": FieldText("Data parallel", "데이터 병렬", "서로 다른 데이터를 보는 GPU 묶음의 수."),
+    "plan.sharding.replicas": FieldText(
+        "Copies of the shards",
+        "샤드 사본 수",
+        "나눈 가중치의 사본 수. 서버마다 하나씩 두는 식입니다 (accelerate: `dp_replicate_size`, FSDP1: HYBRID_SHARD). "
+        "사본 하나를 data_parallel / replicas개의 GPU가 나누어 갖습니다.",
+    ),
+    "plan.sharding.reshard_after_forward": FieldText(
+        "Let gathered weights go after the forward",
+        "순전파 뒤 모은 가중치 놓기",
+        "블록의 순전파가 끝나면 모은 가중치를 놓고 역전파에서 다시 모읍니다 (`fsdp_reshard_after_forward`, "
+        "FSDP1: FULL_SHARD, 끄면 SHARD_GRAD_OP).",
+    ),
     "plan.sharding.tensor_parallel": FieldText("Tensor parallel", "텐서 병렬", "한 층의 행렬을 나누는 GPU 수."),
     "plan.sharding.pipeline_parallel": FieldText("Pipeline parallel", "파이프라인 병렬", "층을 나누는 GPU 수."),
     "plan.sharding.context_parallel": FieldText("Context parallel", "컨텍스트 병렬", "한 시퀀스를 나누는 GPU 수."),
     "plan.sharding.expert_parallel": FieldText("Expert parallel", "전문가 병렬", "전문가들을 나누는 GPU 수."),
-    "plan.sharding.offload": FieldText("Offload", "오프로드", "호스트 메모리에 두는 것: 없음, 옵티마이저, 가중치까지."),
+    "plan.sharding.offload": FieldText(
+        "Offload",
+        "오프로드",
+        "호스트 메모리에 두는 것: 없음, 옵티마이저, 가중치와 그래디언트까지 (FSDP: `fsdp_offload_params`).",
+    ),
     "plan.sharding.activation_offload": FieldText(
         "Offload activations", "활성화 오프로드", "저장한 활성화를 호스트 메모리에 둡니다."
     ),

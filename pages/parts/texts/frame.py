@@ -35,6 +35,7 @@ TEXTS = {
         "The image processor makes {height} × {width} pixels of each image, which take {tokens} tokens of the sequence.",
         "이미지 프로세서가 이미지마다 {height} × {width} 픽셀로 바꾸고, 시퀀스에서 토큰 {tokens}개를 차지합니다.",
     ),
+    "shares": Text("Where the shares lie", "샤드를 두는 곳"),
     "quantization": Text("How the base is stored", "기본 모델 저장 방식"),
     "stops.exact": Text("{label}, exact", "{label}, 직접 입력"),
     "stops.help": Text("Help for {label}", "{label} 도움말"),
