@@ -47,6 +47,25 @@ SENTENCES = {
         "{} 가중치 위에 어댑터를 학습할 수 있지만, 그런 층의 활성값은 아직 모델링되지 않았습니다",
     "{} is not modelled yet beyond one GPU and its plain forms; set it back to its default.":
         "{}는 단일 GPU의 기본 형태 밖에서는 아직 모델링되지 않았습니다. 기본값으로 되돌리세요.",
+    "This is {} on torch's own operations, as transformers runs it without {}; kernels of an installed package keep other tensors, mostly fewer.":
+        "이 값은 transformers가 {1} 없이 torch의 기본 연산으로 실행하는 {0}의 것입니다. 패키지를 설치하면 그 커널은 다른 텐서를, 대체로 더 적게 보관합니다.",
+    "transformers' class of {} runs in fp32 only: in 16 bits a product meets two dtypes, and under autocast masked scores are a number that "
+    "16 bits cannot hold; choose fp32.":
+        "transformers의 {} 클래스는 fp32로만 실행됩니다. 16비트에서는 곱셈의 두 dtype이 다르고, autocast에서는 가린 점수가 16비트로 담을 수 없는 수입니다. fp32를 고르세요.",
+    "under autocast over 16-bit weights {} adds up numbers of two dtypes, which PyTorch refuses; choose bf16 or bf16-mixed.":
+        "16비트 가중치에 autocast를 쓰면 {}는 서로 다른 dtype의 수를 더하게 되고 PyTorch가 이를 거부합니다. bf16이나 bf16-mixed를 고르세요.",
+    "{} is not modelled on weights in host memory yet; choose {}.":
+        "{} 옵티마이저는 호스트 메모리에 둔 가중치에 대해 아직 모델링되지 않았습니다. {} 옵티마이저를 고르세요.",
+    "{} moves weights, gradients and states to host memory together (cpu_offload), not the states alone; choose all, or none.":
+        "{}는 가중치, 그래디언트, 상태를 함께 호스트 메모리로 옮깁니다(cpu_offload). 상태만 옮길 수는 없으니 all이나 none을 고르세요.",
+    "{} GPUs cannot hold {} copies that two GPUs or more share each: replicas must divide data_parallel and leave two.":
+        "GPU {}개로는 사본 {}개를 각각 둘 이상의 GPU에 나누어 둘 수 없습니다. replicas는 data_parallel을 나누어떨어뜨리고 몫이 2 이상이어야 합니다.",
+    "copies of the sharded weights need fsdp or fsdp2; under {} set replicas to 1.":
+        "샤딩된 가중치의 사본에는 fsdp나 fsdp2가 필요합니다. {}에서는 replicas를 1로 두세요.",
+    "offload to host memory is modelled under fsdp and fsdp2 (all of weights, gradients and states), not under {}; set it to none, or take a paged optimizer.":
+        "호스트 메모리 오프로드는 fsdp와 fsdp2에서(가중치, 그래디언트, 상태 모두) 모델링되어 있고 {}에는 없습니다. none으로 두거나 paged 옵티마이저를 쓰세요.",
+    "weights stay gathered after the forward pass under fsdp and fsdp2 only; under {} leave it on.":
+        "순전파 뒤에 가중치를 모아 두는 것은 fsdp와 fsdp2에서만 됩니다. {}에서는 켜진 채로 두세요.",
     "{} with {} is not modelled yet: {}.": "{1} 조건의 {0} 모델은 아직 모델링되지 않았습니다: {2}.",
     "fp16 weights": "fp16 가중치",
     "a quantised base": "양자화된 기반 모델",
