@@ -480,13 +480,23 @@ TRUTHS = (
                 precision=("bf16", "bf16-autocast"),
                 gradient_checkpointing=("offload",),
             ),
-            Grid(("llama@2", "gemma2@2"), batches=((4, 96),), precision=("fp32", "fp16-mixed"), gradient_checkpointing=("offload",)),
+            Grid(
+                ("llama@2", "gemma2@2"),
+                batches=((4, 96),),
+                precision=("fp32", "fp16-mixed"),
+                gradient_checkpointing=("offload",),
+            ),
             Grid(
                 ("llama@2", "qwen3@2"),
                 batches=((4, 96),),
                 precision=("bf16", "bf16-autocast"),
                 gradient_checkpointing=("offload",),
-                more=(*lora(24, targets=TARGETS), {"padded": True}, {"gradient_accumulation_steps": 2}, {"attention": "eager"}),
+                more=(
+                    *lora(24, targets=TARGETS),
+                    {"padded": True},
+                    {"gradient_accumulation_steps": 2},
+                    {"attention": "eager"},
+                ),
             ),
             Grid(
                 ("llama-3-8b@2", "qwen2.5-3b@2"),
