@@ -100,7 +100,7 @@ class Sharding(Frozen):
     offload: Offload = "none"
     """What lies in host memory: nothing, the optimizer, or weights and gradients too (FSDP: `fsdp_offload_params`)."""
     activation_offload: bool = False
-    """Keep saved activations in host memory."""
+    """Keep saved activations in host memory (TRL: `activation_offloading`)."""
 
 
 class Images(Frozen):

@@ -18,7 +18,7 @@ def mm(
     dtype, weight_shape, needs_x, needs_weight = x.dtype, weight.shape, x.requires_grad, weight.requires_grad
     saved = [x.storage] if needs_weight else []
     if needs_x:
-        saved.append(weight.storage)
+        saved.insert(len(saved) if bias is not None else 0, weight.storage)
     made = empty if alone else empty_view
     if bias is None:
 

@@ -13,6 +13,7 @@ from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
 from calc.memory.images import image_problems, refuse_images
+from calc.memory.offloaded import refuse_offload
 from calc.memory.recipes import PRECISIONS, flash_runs, recipe
 from calc.memory.refused import Refused
 from calc.memory.sharded import refuse_sharded_model, refuse_sharding, sharding_notes
@@ -147,7 +148,6 @@ def _falls_back(scenario: Scenario, model: Architecture, gpu: Gpu) -> bool:
 def _refuse(scenario: Scenario, gpu: Gpu) -> None:
     plan = scenario.plan
     not_modelled = {
-        "plan.gradient_checkpointing": plan.gradient_checkpointing == "offload",
         "plan.sharding": any(
             n > 1
             for n in (
@@ -155,7 +155,6 @@ def _refuse(scenario: Scenario, gpu: Gpu) -> None:
                 plan.sharding.expert_parallel,
             )
         ),
-        "plan.sharding.activation_offload": plan.sharding.activation_offload,
     }  # fmt: skip
     for field, refused in not_modelled.items():
         if refused:
@@ -214,6 +213,7 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
     _refuse_gaps(plan, model)
     _refuse_kernels(plan, model)
     refuse_images(plan, model)
+    refuse_offload(plan, model)
     refuse_sharded_model(plan, model, lambda: _parameters(model))
     refuse_parameter_adapters(plan, model.model_type)
     if not isinstance(plan, FullFineTuning) and plan.lora.target_modules != "all-linear":

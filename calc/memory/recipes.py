@@ -102,6 +102,7 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
         kernels=KERNELS[plan.kernels],
         scratch=scratch,
         checkpointing=plan.gradient_checkpointing,
+        offloads=plan.gradient_checkpointing == "offload" or sharding.activation_offload,
         reentrant=framework.reentrant_checkpointing,
         padded=plan.padded,
         images=images(plan),

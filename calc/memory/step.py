@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calc.autograd.elementwise import scale
+from calc.autograd.offload import WAITING, Offload
 from calc.autograd.storage import (
     ACTIVATIONS,
     CASTS,
@@ -104,6 +105,8 @@ class Step:
     """Of the blocks that were run; `represents` says how often each block's stand for."""
     represents: tuple[int, ...]
     """For each block that was run, how many of the model's it stands for."""
+    on_host: int = 0
+    """Bytes of saved tensors that lie in host memory when the backward begins."""
     candidates: tuple[Candidate, ...] = ()
     """With `open_sizes`: every total that may be the highest."""
 
@@ -125,7 +128,9 @@ def run(
     the highest at these sizes. Without `list_saved` the tensors kept for the backward pass are counted and not listed.
     """
     dims = architecture.dims
-    chosen, stands = representatives(dims.kinds, last=recipe.sharded is not None)
+    chosen, stands = representatives(
+        dims.kinds, last=recipe.sharded is not None or recipe.offloads, lead=WAITING + 1 if recipe.offloads else 0
+    )
     represents = [0] * len(chosen)
     for place in stands:
         represents[place] += 1
@@ -133,6 +138,7 @@ def run(
     ledger = Ledger(granularity=granularity, scratch=recipe.scratch, events=[] if open_sizes else None)
     recording_mode.pinned.clear()
     with recording(ledger):
+        recording_mode.offload = offload = Offload() if recipe.offloads else None
         m = Modules(recipe, small, on_gradient, architecture.model_type)
         m.sharding = sharding = shard(architecture, recipe, small, m)
         ledger.kind = INPUTS
@@ -163,6 +169,8 @@ def run(
             at_end=None if sharding is None else sharding.finishes,
         )
         loss = scaled = None  # type: ignore[assignment]
+        recording_mode.offload = None
+        hung = [one.storage.size for one in m.contexts if type(one) is Leaf] if recipe.offloads else []
         m.contexts.clear()
         pinned = _pinned(len(chosen))
         recording_mode.pinned.clear()
@@ -192,14 +200,14 @@ def run(
         if instant not in highest or moment.total > highest[instant].total:
             highest[instant] = moment
     rest = _moment(plus(after, depth.everywhere(depth.gradients)), inputs)
-    held = tuple([v if kind == LOGITS else 0 for kind, v in enumerate(after)])
+    held = tuple([v if kind == LOGITS else 2 * sum(hung) if kind == ACTIVATIONS else 0 for kind, v in enumerate(after)])
     begun = highest.get("forward", rest)
     if sharding is not None and sharding.gradients_last:  # until the model is called the next time
         if open_sizes:
             candidates.append(Candidate("forward", rest.total, after, depth.everywhere(depth.gradients)))
         else:
             begun = max(begun, rest, key=lambda moment: moment.total)
-    if open_sizes and recipe.keeps_outputs:
+    if open_sizes and (recipe.keeps_outputs or hung):
         candidates.append(Candidate("optimizer step", sum(held), held, ZERO))
     return Step(
         forward=begun,
@@ -214,7 +222,13 @@ def run(
         saved=saved,
         represents=tuple(represents),
         candidates=tuple(candidates),
+        on_host=0 if offload is None else _on_host(offload, represents),
     )
+
+
+def _on_host(offload: Offload, represents: Sequence[int]) -> int:
+    """Bytes of saved tensors in host memory, those of all blocks."""
+    return sum([size * (1 if block is None else represents[block]) for block, size in offload.on_host.items()])
 
 
 def _pinned(blocks: int) -> list[int]:

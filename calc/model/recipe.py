@@ -109,6 +109,8 @@ class Recipe:
     """The logits that the model returned are held until the step is over."""
     kernels: Kernels = KERNELS["eager"]
     checkpointing: Literal["none", "full", "selective", "offload"] = "none"
+    offloads: bool = False
+    """What operations save for the backward pass goes to host memory, blocks' inputs under checkpointing."""
     reentrant: bool = False
     """Checkpointing of the older kind: the whole block runs again, and its graph is run backwards inside the outer one."""
     scratch: bool = False

@@ -143,6 +143,8 @@ def _more() -> None:
     _choice("plan.framework", list(FRAMEWORKS), {row.id: row.label for row in FRAMEWORKS.values()})
     _number("plan.gradient_accumulation_steps")
     _switch("plan.padded")
+    if state.kept("plan.gradient_checkpointing") != "offload":  # which says so already
+        _switch("plan.sharding.activation_offload")
 
 
 def _words(kind: Any) -> list[str]:

@@ -171,6 +171,11 @@ OPTIMIZER_ROWS: tuple[Case, ...] = (
     {"class": "bitsandbytes.optim.SGD8bit", "args": {"lr": 1e-3, "momentum": 0.9}},
     {"class": "bitsandbytes.optim.LAMB8bit", "args": {}},
 )
+NOT_ALONE = (
+    "persimmon@2", "gpt_neo@2", "phimoe@2", "gpt_oss@2", "glm4_moe@2", "ernie4_5_moe@2", "deepseek_v3@2", "jetmoe@2", "exaone_moe@4",
+    "youtu@2",
+)  # fmt: skip
+"""Models whose saved tensors are not known one by one, in their order."""
 FP32_NAMES = named(MORE, "fp32 encoder")
 FP32_ENCODERS = (
     Grid(FP32_NAMES, batches=((2, 56), (3, 64), (1, 80)), precision=("fp32",)),
@@ -465,7 +470,7 @@ TRUTHS = (
     ),
     Truth(
         "steps_offload",
-        "Whole steps with saved activations in host memory (TRL's activation_offloading), with checkpointing and some without",
+        "Whole steps with saved activations in host memory (TRL's activation_offloading), with checkpointing and without",
         "train_step",
         rows(
             Grid(
@@ -520,6 +525,63 @@ TRUTHS = (
                 ("llama@2", "tinyllama-1.1b@22"),
                 batches=((4, 96),),
                 gradient_checkpointing=("none", "full"),
+                more=({"sharding": {"activation_offload": True}},),
+            ),
+            Grid(
+                (
+                    "gemma2@2",
+                    "gpt2-plain@2",
+                    "qwen3_moe@2",
+                    "qwen3@2",
+                    "phi3@2",
+                    "cohere@2",
+                    "olmo2@2",
+                    "falcon@2",
+                    "mistral-window@2",
+                ),
+                batches=((4, 96),),
+                precision=("bf16", "bf16-mixed"),
+                gradient_checkpointing=("none",),
+                more=({"sharding": {"activation_offload": True}},),
+            ),
+            Grid(
+                ("llama@2",),
+                batches=((4, 96),),
+                gradient_checkpointing=("none",),
+                more=tuple(
+                    {"sharding": {"activation_offload": True}} | more
+                    for more in (*lora(24, targets=TARGETS), {"padded": True}, {"attention": "eager"})
+                ),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((2, 1024),),
+                gradient_checkpointing=("none", "selective"),
+                more=({"sharding": {"activation_offload": True}},),
+            ),
+            Grid(
+                ("llama-3-8b@2",),
+                batches=((2, 1024),),
+                gradient_checkpointing=("none",),
+                more=tuple(
+                    {"sharding": {"activation_offload": True}} | more
+                    for more in (
+                        {"loss": "liger"},
+                        {"loss": "triton"},
+                        lora(16, ["all-linear"])[0]
+                        | {"method": "qlora", "quantization": {"format": "nf4", "double_quant": True}},
+                        *lora(16, ["all-linear"], dropout=0.05),
+                    )
+                ),
+            ),
+            Grid(
+                [name for name in (*ALL_TINY, *named(MORE, "decoder")) if name not in NOT_ALONE],
+                gradient_checkpointing=("none",),
+                more=({"sharding": {"activation_offload": True}},),
+            ),
+            Grid(
+                [name for name in (*ALL_TINY, *named(MORE, "decoder")) if name != "jetmoe@2"],
+                gradient_checkpointing=("full",),
                 more=({"sharding": {"activation_offload": True}},),
             ),
         ),

@@ -270,10 +270,16 @@ class Step:
             batch = self._batch()
             measured["input_bytes"] = live.live - model_bytes
             optimizer, scaler = self._prepare_optimizer()
+            offload = self._offload()
+            if offload is not None:  # it remembers the last operation of a backward, and what hangs on that
+                with offload:
+                    loss = self.forward(batch, observe=False)
+                    (loss if scaler is None else scaler.scale(loss)).backward()
+                    del loss
+                self._update(optimizer, scaler)
             live.forget_peaks()
             standing = measured["standing_bytes"] = live.live
             measured["optimizer_bytes"] = standing - model_bytes - measured["input_bytes"]
-            offload = self._offload()
             for micro in range(plan.get("gradient_accumulation_steps", 1)):
                 live.phase = "forward"
                 before = live.live

@@ -168,7 +168,9 @@ FIELDS = {
         "호스트 메모리에 두는 것: 없음, 옵티마이저, 가중치와 그래디언트까지 (FSDP: `fsdp_offload_params`).",
     ),
     "plan.sharding.activation_offload": FieldText(
-        "Offload activations", "활성화 오프로드", "저장한 활성화를 호스트 메모리에 둡니다."
+        "Offload activations",
+        "활성화 오프로드",
+        "저장한 활성화를 호스트 메모리에 둡니다 (TRL: `activation_offloading`).",
     ),
     "hardware.gpu": FieldText("GPU", "GPU", "GPU 표의 이름으로 고른 카드."),
     "hardware.num_gpus": FieldText("Count", "개수", "카드 수."),

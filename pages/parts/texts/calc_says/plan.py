@@ -101,6 +101,19 @@ SENTENCES = {
     "fsdp pads tensors of {} to {} bytes within its flat parameters, which is not modelled; choose fsdp2.":
         "fsdp는 평탄 파라미터 안에서 {}의 텐서를 {}바이트에 맞춰 채우며, 이는 모델링되지 않았습니다. fsdp2를 고르세요.",
     "{} GPUs need a way to share the work: choose {}, or one GPU.": "GPU {}개에는 일을 나눌 방법이 필요합니다. {} 가운데 고르거나 GPU 하나를 쓰세요.",
+    # calc/memory/offloaded.py
+    "activations in host memory are modelled for transformers 5 only, not for {}.":
+        "활성화를 호스트 메모리에 두는 것은 transformers 5에서만 모델링되어 있고, {}에는 없습니다.",
+    "activations in host memory are not modelled under {} yet; choose ddp, or keep them on the GPU.":
+        "{}에서 활성화를 호스트 메모리에 두는 것은 아직 모델링되지 않았습니다. ddp를 고르거나 GPU에 두세요.",
+    "{} with activations in host memory is not modelled yet; choose gradient checkpointing full.":
+        "활성화를 호스트 메모리에 두는 {}는 아직 모델링되지 않았습니다. 그래디언트 체크포인팅을 모든 블록(full)으로 두세요.",
+    "{} hands its mask to each layer, which is not modelled with activations in host memory; choose sdpa without padding.":
+        "{}는 층마다 마스크를 넘기는데, 활성화를 호스트 메모리에 두는 경우는 모델링되지 않았습니다. 패딩 없이 sdpa를 고르세요.",
+    "{} with each saved tensor in host memory is not modelled yet; choose gradient checkpointing offload.":
+        "저장한 텐서를 하나씩 호스트 메모리에 두는 {}는 아직 모델링되지 않았습니다. 그래디언트 체크포인팅을 offload로 두세요.",
+    "replaced kernels are not modelled with each saved tensor in host memory yet; choose gradient checkpointing offload.":
+        "바꿔 끼운 커널은 저장한 텐서를 하나씩 호스트 메모리에 두는 경우로는 아직 모델링되지 않았습니다. 그래디언트 체크포인팅을 offload로 두세요.",
     # calc/memory/images.py
     "The images take {} tokens of a sequence and only {} fit, which the class refuses; lengthen it, or take fewer or smaller ones.":
         "이미지가 시퀀스에서 {} 토큰을 차지하는데 {} 토큰만 들어가며, 모델 클래스가 이를 거부합니다. 시퀀스를 늘리거나 이미지를 줄이세요.",
