@@ -37,6 +37,7 @@ KEYS = {
     "precision": "plan.precision",
     "optim": "plan.optimizer",
     "optim_args": "plan.optimizer_args",
+    "in_bwd": "plan.optimizer_in_backward",
     "batch": "plan.micro_batch_size",
     "seq": "plan.seq_len",
     "accum": "plan.gradient_accumulation_steps",

@@ -129,6 +129,8 @@ class Training(Frozen):
     """Hugging Face's `optim`."""
     optimizer_args: dict[str, str | int | float | bool] = Field(default_factory=dict, max_length=20)
     """Hugging Face's `optim_args`: rank, momentum, amsgrad, foreach and such."""
+    optimizer_in_backward: bool = False
+    """Step weight by weight inside the backward pass and let each gradient go at once (torchtune: `optimizer_in_bwd`)."""
     micro_batch_size: Annotated[int, Field(ge=1, le=65536)] = 8
     """Sequences per GPU in one forward pass (`per_device_train_batch_size`)."""
     seq_len: Annotated[int, Field(ge=1, le=16_777_216)] = 2048

@@ -82,6 +82,7 @@ TRAINING: dict[str, st.SearchStrategy[Any]] = {
     "optimizer_args": st.dictionaries(
         NAMES, st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | WORDS, max_size=4
     ),
+    "optimizer_in_backward": st.booleans(),
     "micro_batch_size": st.integers(1, 65536),
     "seq_len": st.integers(1, 16_777_216),
     "gradient_accumulation_steps": st.integers(1, 1_000_000),
@@ -156,7 +157,7 @@ def test_every_field_of_a_scenario_is_in_the_link():
 # people already have: it needs a new schema version and a reading of the old one.
 FROZEN_DEFAULTS = {
     "full": {
-        "precision": "bf16", "optimizer": "adamw_torch_fused", "optimizer_args": {}, "micro_batch_size": 8,
+        "precision": "bf16", "optimizer": "adamw_torch_fused", "optimizer_args": {}, "optimizer_in_backward": False, "micro_batch_size": 8,
         "seq_len": 2048, "gradient_accumulation_steps": 1, "gradient_checkpointing": "none", "attention": "sdpa",
         "loss": "eager", "kernels": "eager", "padded": False, "dequantize": False, "objective": "sft", "framework": "transformers-5.24",
         "images": {

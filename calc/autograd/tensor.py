@@ -72,14 +72,14 @@ class View(Tensor):
 class Leaf(Tensor):
     """A tensor that gradients end in: a weight, or an input that was made to need one."""
 
-    __slots__ = ("accumulator", "grad", "hook", "name")
+    __slots__ = ("accumulator", "grad", "hook", "name", "role")
 
     def __init__(
         self, shape: Shape, dtype: str, storage: Storage, heads_first: bool = False, *, name: str = ""
     ) -> None:
         super().__init__(shape, dtype, storage, heads_first)
         self.grad = self.accumulator = self.hook = None
-        self.name = name
+        self.name, self.role = name, ""
         self.requires_grad = True
 
 
@@ -393,6 +393,15 @@ def accumulate_into(target: Node | Accumulate, slot: int, gradient: Tensor) -> N
         target.grads[slot] = empty(waiting.shape, waiting.dtype, "gradient sum", waiting.heads_first)
 
 
+def _leaves_first(edges: Sequence[tuple[Node | Accumulate, int] | None]) -> list[tuple[int, Any]]:
+    """The edges in the order in which gradients go on: weights come first in any queue, what goes to another operation passes views before."""
+    leaves: list[tuple[int, Any]] = []
+    others: list[tuple[int, Any]] = []
+    for one in enumerate(edges):
+        (leaves if one[1] is not None and type(one[1][0]) is Accumulate else others).append(one)
+    return leaves + others
+
+
 def _holders(gradients: list[Tensor | None], slot: int) -> tuple[int, int]:
     """How many references there are to a gradient, and to its memory."""
     gradient = gradients[slot]
@@ -466,7 +475,7 @@ def backward(
         if offload is not None:
             offload.over()
         node.saved, node.checkpoint = (), None
-        for k, edge in enumerate(edges):
+        for k, edge in _leaves_first(edges):
             if edge is None:
                 outgoing[k] = None
                 continue

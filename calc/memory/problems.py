@@ -13,8 +13,9 @@ from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
 from calc.memory.images import image_problems, refuse_images
+from calc.memory.in_backward import refuse_in_backward
 from calc.memory.offloaded import refuse_offload
-from calc.memory.recipes import PRECISIONS, flash_runs, recipe
+from calc.memory.recipes import PRECISIONS, flash_runs, optimizer_of, recipe
 from calc.memory.refused import Refused
 from calc.memory.sharded import refuse_sharded_model, refuse_sharding, sharding_notes
 from calc.memory.stored_weights import as_stored, stored_problems
@@ -101,7 +102,7 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                     blocking=False,
                 )
             )
-    optimizer = OPTIMIZERS[plan.optimizer]
+    optimizer = optimizer_of(plan)
     if optimizer.blocked:
         nearest = f" The nearest that can: {optimizer.instead}." if optimizer.instead else ""
         found.append(
@@ -163,6 +164,7 @@ def _refuse(scenario: Scenario, gpu: Gpu) -> None:
                 f"{field} is not modelled yet beyond one GPU and its plain forms; set it back to its default.",
                 field,
             )
+    refuse_in_backward(plan)
     refuse_sharding(scenario)
     try:
         OPTIMIZERS[plan.optimizer].settings(plan.optimizer_args)

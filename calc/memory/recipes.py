@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
 from calc.catalog.kernels import KERNELS
+from calc.catalog.optimizers import OPTIMIZERS, Optimizer
 from calc.catalog.table import Table
 from calc.model.recipe import PARTS, Adapters, Images, QuantizedBase, Recipe, Sharded
 from calc.scenario import FullFineTuning, Plan, QLora
@@ -109,6 +110,12 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
         trained=frozenset(part for part in PARTS if getattr(plan.images, f"train_{part}")),
         accumulated=plan.gradient_accumulation_steps > 1,
     )
+
+
+def optimizer_of(plan: Plan) -> Optimizer:
+    """The optimizer, as the plan runs it."""
+    row = OPTIMIZERS[plan.optimizer]
+    return row.in_backward if plan.optimizer_in_backward else row
 
 
 def images(plan: Plan) -> Images | None:

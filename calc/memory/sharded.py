@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from calc.catalog.frameworks import FRAMEWORKS
-from calc.catalog.optimizers import OPTIMIZERS
 from calc.memory.breakdown import Problem
-from calc.memory.recipes import PRECISIONS
+from calc.memory.recipes import PRECISIONS, optimizer_of
 from calc.memory.refused import Refused
 from calc.model.family import Architecture
 from calc.model.parameters import Parameter
@@ -74,7 +73,7 @@ def refuse_sharding(scenario: Scenario) -> None:
             f"{plan.precision} is not modelled under {strategy}; choose {', '.join(PRECISIONS_OF[strategy])}.",
             "plan.precision",
         )
-    if OPTIMIZERS[plan.optimizer].frees_gradients:
+    if optimizer_of(plan).frees_gradients:
         raise Refused(
             "step_in_backward",
             f"{plan.optimizer} steps inside the backward pass, before gradients have been summed over the GPUs; choose adamw_torch.",

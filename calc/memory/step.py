@@ -9,8 +9,9 @@ Source       recordings of the real frameworks on a fake GPU; PyTorch's derivati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from calc.autograd.elementwise import scale
 from calc.autograd.offload import WAITING, Offload
@@ -36,6 +37,16 @@ from calc.model.modules import Modules
 from calc.model.parameters import Parameter
 from calc.model.recipe import Recipe
 from calc.model.sharding import shard
+
+
+class OnGradient(Protocol):
+    """Called when a weight's gradient is complete, and when the backward pass is over."""
+
+    scales_loss: bool
+
+    def __call__(self, weight: Leaf) -> None: ...
+
+    def finish(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +128,7 @@ def run(
     *,
     granularity: int = 1,
     counts: Mapping[str, Dim] | None = None,
-    on_gradient: Callable[[Leaf], None] | None = None,
+    on_gradient: OnGradient | None = None,
     open_sizes: bool = False,
     list_saved: bool = True,
 ) -> Step:
@@ -162,12 +173,16 @@ def run(
         saved = _saved(loss) if list_saved else ()
         ledger.kind = TEMPORARIES
         ledger.begin("backward")
-        scaled = scale(loss) if recipe.scaled else loss  # the caller holds both until the backward is over
+        scaled = (
+            scale(loss) if recipe.scaled or (on_gradient is not None and on_gradient.scales_loss) else loss
+        )  # the caller holds both until the backward is over
         backward(
             scaled,
             on_block=lambda block: ledger.begin("backward", block),
             at_end=None if sharding is None else sharding.finishes,
         )
+        if on_gradient is not None:
+            on_gradient.finish()
         loss = scaled = None  # type: ignore[assignment]
         recording_mode.offload = None
         hung = [one.storage.size for one in m.contexts if type(one) is Leaf] if recipe.offloads else []

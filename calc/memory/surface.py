@@ -17,7 +17,7 @@ from typing import Any
 from calc.autograd.symbol import Decision, Dim, Symbols, polynomial, undominated
 from calc.catalog.dtypes import DTYPES
 from calc.catalog.gpus import GPUS
-from calc.memory import step
+from calc.memory import in_backward, step
 from calc.memory.breakdown import Component, InstantName, Line, Verdict
 from calc.memory.estimate import (
     KINDS,
@@ -26,7 +26,6 @@ from calc.memory.estimate import (
     config_of,
     on_the_card,
     standing,
-    stepping_in_backward,
     verdict,
 )
 from calc.memory.problems import problems
@@ -168,7 +167,7 @@ class Surface:
         sequences: Any = Dim(batch, "B", symbols)
         tokens: Any = Dim(length, "S", symbols)
         opened = replace(how, batch=sequences, length=tokens)
-        result = step.run(self.model, opened, on_gradient=stepping_in_backward(scenario), open_sizes=True)
+        result = step.run(self.model, opened, on_gradient=in_backward.stepping(scenario.plan), open_sizes=True)
         stands = standing(scenario, self.model, result.stored)
         # Token ids, positions and images stand beside the run and grow with the sizes.
         grows = 8 * (2 if how.padded else 1) * (sequences * tokens - batch * length)

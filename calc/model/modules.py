@@ -151,6 +151,7 @@ class Modules:
 
     def _make(self, name: str, shape: Shape, dtype: str, role: Role, trainable: bool) -> Leaf:
         found = self.weights[(self.block, name)] = parameter(shape, dtype, name, trainable)
+        found.role = role
         full = self.prefix + name
         if self.stack.home and full.startswith("model."):
             full = self.stack.home + full.removeprefix("model")
@@ -269,10 +270,13 @@ class Modules:
 
     def _product(self, x: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> Tensor:
         if self.recipe.autocast is not None:
-            bias = None if bias is None else self.lowered(bias)
+            if not transposed:
+                bias = None if bias is None else self.lowered(bias)
             weight = self.lowered(weight)
             # A leaf is kept like a weight; x itself is held by the frame that called.
             lowered = cast(x, self.recipe.autocast) if x.accumulator is None else self.lowered(x)
+            if transposed:  # addmm has its bias in front
+                bias = None if bias is None else self.lowered(bias)
             return mm(lowered, weight, bias, transposed=transposed)
         return mm(x, weight, bias, transposed=transposed)
 

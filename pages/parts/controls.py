@@ -143,6 +143,8 @@ def _more() -> None:
     _choice("plan.framework", list(FRAMEWORKS), {row.id: row.label for row in FRAMEWORKS.values()})
     _number("plan.gradient_accumulation_steps")
     _switch("plan.padded")
+    if not OPTIMIZERS[state.kept("plan.optimizer")].frees_gradients:  # those do by themselves
+        _switch("plan.optimizer_in_backward")
     if state.kept("plan.gradient_checkpointing") != "offload":  # which says so already
         _switch("plan.sharding.activation_offload")
 

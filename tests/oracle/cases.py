@@ -469,6 +469,64 @@ TRUTHS = (
         sample=2,
     ),
     Truth(
+        "steps_in_backward",
+        "Whole steps whose optimizer steps inside the backward pass, weight by weight",
+        "train_step",
+        rows(
+            Grid(
+                ("llama@2", "llama-tied@2", "gemma2@2", "gpt2-plain@2", "qwen3_moe@2"),
+                precision=("bf16", "bf16-mixed"),
+                optimizer=("adamw_torch_fused", "adamw_torch", "sgd"),
+                more=({"optimizer_in_backward": True},),
+            ),
+            Grid(
+                ("llama@2", "gpt2-plain@2"),
+                precision=("fp32", "bf16-autocast"),
+                more=({"optimizer_in_backward": True},),
+            ),
+            Grid(
+                ("llama@2",),
+                optimizer=("adamw_torch_fused", "adamw_torch"),
+                more=tuple(
+                    {"optimizer_in_backward": True} | more
+                    for more in (*lora(24, targets=TARGETS), {"padded": True}, {"loss": "liger"})
+                ),
+            ),
+            Grid(
+                ("llama@2", "llama-tied@2", "gemma2@2", "gpt2-plain@2", "qwen3_moe@2"),
+                precision=("bf16", "fp32"),
+                optimizer=("lomo", "adalomo"),
+            ),
+            Grid(
+                ("llama@2", "llama-tied@2", "gemma2@2"),
+                precision=("bf16", "fp32"),
+                optimizer=("galore_adamw_layerwise", "galore_adamw_8bit_layerwise", "apollo_adamw_layerwise"),
+                more=({"optimizer_args": {"rank": 16, "update_proj_gap": 1}},),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((1, 1024),),
+                gradient_checkpointing=("full",),
+                optimizer=("adamw_torch_fused", "adamw_torch"),
+                more=({"optimizer_in_backward": True},),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((1, 1024),),
+                gradient_checkpointing=("full",),
+                optimizer=("lomo", "adalomo"),
+            ),
+            Grid(
+                ("tinyllama-1.1b@22", "gemma-2-2b@26"),
+                batches=((1, 2048),),
+                gradient_checkpointing=("full",),
+                more=({"optimizer_in_backward": True},),
+            ),
+            Grid(("tinyllama-1.1b@22",), batches=((1, 2048),), gradient_checkpointing=("full",), optimizer=("lomo",)),
+        ),
+        sample=3,
+    ),
+    Truth(
         "steps_offload",
         "Whole steps with saved activations in host memory (TRL's activation_offloading), with checkpointing and without",
         "train_step",

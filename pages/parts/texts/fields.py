@@ -67,6 +67,11 @@ FIELDS = {
     "plan.optimizer_args": FieldText(
         "Optimizer arguments", "옵티마이저 인자", "허깅페이스의 `optim_args`: rank, momentum, amsgrad, foreach 등."
     ),
+    "plan.optimizer_in_backward": FieldText(
+        "Step inside the backward pass",
+        "역전파 안에서 스텝",
+        "가중치마다 그래디언트가 나오는 대로 역전파 안에서 갱신하고 그래디언트를 바로 놓습니다 (torchtune: `optimizer_in_bwd`).",
+    ),
     "plan.micro_batch_size": FieldText(
         "Micro-batch",
         "마이크로 배치",

@@ -101,6 +101,11 @@ SENTENCES = {
     "fsdp pads tensors of {} to {} bytes within its flat parameters, which is not modelled; choose fsdp2.":
         "fsdp는 평탄 파라미터 안에서 {}의 텐서를 {}바이트에 맞춰 채우며, 이는 모델링되지 않았습니다. fsdp2를 고르세요.",
     "{} GPUs need a way to share the work: choose {}, or one GPU.": "GPU {}개에는 일을 나눌 방법이 필요합니다. {} 가운데 고르거나 GPU 하나를 쓰세요.",
+    # calc/memory/in_backward.py
+    "{} steps inside the backward pass by itself; leave it off.": "{} 옵티마이저는 스스로 역전파 안에서 갱신합니다. 꺼 두세요.",
+    "under {} gradients are unscaled or cast all together before the step, so it cannot be taken weight by weight inside the backward pass; "
+    "choose bf16.":
+        "{}에서는 스텝 전에 모든 그래디언트를 함께 되돌리거나 변환하므로, 역전파 안에서 가중치마다 갱신할 수 없습니다. bf16을 고르세요.",
     # calc/memory/offloaded.py
     "activations in host memory are modelled for transformers 5 only, not for {}.":
         "활성화를 호스트 메모리에 두는 것은 transformers 5에서만 모델링되어 있고, {}에는 없습니다.",
