@@ -22,7 +22,7 @@ Precision = Literal[
 ]
 Checkpointing = Literal["none", "full", "selective", "offload"]
 Attention = Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3"]
-Loss = Literal["eager", "triton", "chunked", "liger"]
+Loss = Literal["eager", "triton", "chunked", "liger", "cce"]
 Kernels = Literal["eager", "liger", "foak", "unsloth"]
 Strategy = Literal["none", "ddp", "zero1", "zero2", "zero3", "fsdp", "fsdp2", "megatron"]
 Offload = Literal["none", "optimizer", "all"]
@@ -143,7 +143,8 @@ class Training(Frozen):
     attention: Attention = "sdpa"
     """Hugging Face's `attn_implementation`."""
     loss: Loss = "eager"
-    """How head and cross-entropy are computed: whole logits in fp32 (eager), in place (triton), in pieces (chunked), fused (liger)."""
+    """How head and cross-entropy are computed: whole logits in fp32 (eager), in place (triton), in pieces (chunked), fused (liger),
+    inside kernels (cce)."""
     kernels: Kernels = "eager"
     """Replaced layer kernels: none, Liger's (`use_liger_kernel`), the fused-ops-and-kernels plug-in's, or Unsloth's."""
     images: Images = Images()

@@ -64,7 +64,7 @@ def _refuse_without_checkpointing(plan: Plan, model: Architecture) -> None:
             f"{model.name} with each saved tensor in host memory is not modelled yet; choose gradient checkpointing offload.",
             field,
         )
-    if plan.loss == "chunked" or plan.kernels != "eager":
+    if plan.loss in ("chunked", "cce") or plan.kernels != "eager":
         raise Refused(
             "kernels_not_modelled",
             "replaced kernels are not modelled with each saved tensor in host memory yet; choose gradient checkpointing offload.",

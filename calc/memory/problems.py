@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
-from calc.catalog.kernels import KERNELS
+from calc.catalog.kernels import CUT_HEADS, KERNELS
 from calc.catalog.optimizers import OPTIMIZERS
 from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
@@ -340,9 +340,34 @@ def _refuse_kernels(plan: Plan, model: Architecture) -> None:
             f"before version 5 each expert was a module of its own, which is modelled for mixtral only, not for {model.model_type}.",
             "plan.framework",
         )
+    if plan.loss == "cce":
+        _refuse_cut(plan, model)
     if plan.loss == "chunked" and not FRAMEWORKS[plan.framework].chunked_loss:
         raise Refused(
             "no_chunked_loss",
             f"the trainers on {FRAMEWORKS[plan.framework].label} have no chunked loss; choose loss liger.",
             "plan.loss",
+        )
+
+
+def _refuse_cut(plan: Plan, model: Architecture) -> None:
+    """Cut cross-entropy knows some heads, and its backward kernel takes hidden states in 16 bits only."""
+    if model.model_type not in CUT_HEADS:
+        raise Refused(
+            "fused_head_refused",
+            f"cut cross-entropy is modelled for {', '.join(CUT_HEADS)}, not for {model.model_type}; choose loss triton.",
+            "plan.loss",
+        )
+    if PRECISIONS[plan.precision].weights == "fp32":
+        raise Refused(
+            "cut_needs_half",
+            f"cut cross-entropy's backward kernel takes hidden states in 16 bits only, and under {plan.precision} they are fp32; choose bf16 or "
+            "bf16-autocast, or loss liger.",
+            "plan.loss",
+        )
+    if FRAMEWORKS[plan.framework].reentrant_checkpointing:
+        raise Refused(
+            "framework_not_modelled",
+            f"cut cross-entropy is modelled for transformers 5 only, not for {FRAMEWORKS[plan.framework].label}.",
+            "plan.framework",
         )

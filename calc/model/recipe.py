@@ -100,7 +100,7 @@ class Recipe:
     """Model types of which each layer holds a mask of every position by every position."""
     grouped_experts: bool = True
     """Experts are 3-D parameters that a grouped product uses; else modules of linear layers, one after another."""
-    loss: Literal["eager", "triton", "chunked", "liger"] = "eager"
+    loss: Literal["eager", "triton", "chunked", "liger", "cce"] = "eager"
     logits: Logits = "padded labels"
     """How whole logits meet the labels."""
     scaled: bool = False

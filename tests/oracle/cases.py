@@ -125,6 +125,11 @@ KERNELS = (
     {"loss": "triton"},
     {"loss": "chunked"},
 )
+CUT_HEADS = [
+    "llama@2", "llama-tied@2", "mistral@2", "mixtral@2", "gemma@2", "gemma2@2", "gemma3@2", "phi3@2", "qwen2@2", "qwen3@2", "qwen3_moe@2",
+    "smollm3@4",
+]  # fmt: skip
+"""Models with a head that cut cross-entropy can stand for, of those that are patched."""
 FOUR = ["llama-2-7b@2", "llama-3-8b@2", "qwen2.5-3b@2", "gemma-2-2b@2"]
 
 OPTIM = """adamw_torch adamw_torch_fused adafactor ademamix sgd adagrad adamw_bnb_8bit adamw_8bit ademamix_8bit lion_8bit lion_32bit
@@ -429,6 +434,43 @@ TRUTHS = (
         rows(
             Grid(("llama-3-8b@2", "qwen2.5-3b@2", "gemma-2-2b@2"), batches=((2, 1024),), more=KERNELS),
             Grid(("llama-3-8b@2",), batches=((2, 1024),), precision=("bf16-autocast",), more=KERNELS),
+        ),
+        sample=3,
+    ),
+    Truth(
+        "steps_cut",
+        "Whole steps with cut cross-entropy in the place of head and loss",
+        "train_step",
+        rows(
+            Grid(CUT_HEADS, batches=((2, 64), (1, 96)), more=({"loss": "cce"},)),
+            Grid(("llama@2", "gemma2@2"), precision=("bf16-autocast",), more=({"loss": "cce"},)),
+            Grid(
+                ("llama@2",),
+                precision=("bf16-mixed", "fp32"),
+                gradient_checkpointing=("none",),
+                more=({"loss": "cce"},),
+            ),
+            Grid(
+                ("llama@2", "qwen3@2"),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple({"loss": "cce"} | adapters for adapters in lora(24, targets=("all-linear",))),
+            ),
+            Grid(
+                ("llama@2",), more=({"loss": "cce", "padded": True}, {"loss": "cce", "gradient_accumulation_steps": 2})
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2", "gemma-2-2b@2"),
+                batches=((2, 1024),),
+                more=(
+                    {"loss": "cce"},
+                    {"loss": "cce", "kernels": "liger"},
+                    lora(16, ["all-linear"])[0]
+                    | {"loss": "cce", "method": "qlora", "quantization": {"format": "nf4", "double_quant": True}},
+                ),
+            ),
+            Grid(
+                ("tinyllama-1.1b@22",), batches=((1, 2048),), gradient_checkpointing=("full",), more=({"loss": "cce"},)
+            ),
         ),
         sample=3,
     ),

@@ -96,7 +96,7 @@ FIELDS = {
     "plan.loss": FieldText(
         "Head and loss",
         "헤드와 손실",
-        "헤드와 교차 엔트로피를 계산하는 방법: fp32 로짓 전체(eager), 제자리(triton), 나누어(chunked), 융합(liger).",
+        "헤드와 교차 엔트로피를 계산하는 방법: fp32 로짓 전체(eager), 제자리(triton), 나누어(chunked), 융합(liger), 커널 안에서(cce).",
     ),
     "plan.kernels": FieldText(
         "Layer kernels",

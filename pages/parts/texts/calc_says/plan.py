@@ -101,6 +101,12 @@ SENTENCES = {
     "fsdp pads tensors of {} to {} bytes within its flat parameters, which is not modelled; choose fsdp2.":
         "fsdp는 평탄 파라미터 안에서 {}의 텐서를 {}바이트에 맞춰 채우며, 이는 모델링되지 않았습니다. fsdp2를 고르세요.",
     "{} GPUs need a way to share the work: choose {}, or one GPU.": "GPU {}개에는 일을 나눌 방법이 필요합니다. {} 가운데 고르거나 GPU 하나를 쓰세요.",
+    "cut cross-entropy is modelled for {}, not for {}; choose loss triton.":
+        "cut cross-entropy는 {}에 대해 모델링되어 있고 {}에는 없습니다. 손실을 triton으로 두세요.",
+    "cut cross-entropy's backward kernel takes hidden states in 16 bits only, and under {} they are fp32; choose bf16 or bf16-autocast, or loss liger.":
+        "cut cross-entropy의 역전파 커널은 16비트 은닉 상태만 받는데 {}에서는 fp32입니다. bf16이나 bf16-autocast, 또는 손실 liger를 고르세요.",
+    "cut cross-entropy is modelled for transformers 5 only, not for {}.":
+        "cut cross-entropy는 transformers 5에서만 모델링되어 있고, {}에는 없습니다.",
     # calc/memory/in_backward.py
     "{} steps inside the backward pass by itself; leave it off.": "{} 옵티마이저는 스스로 역전파 안에서 갱신합니다. 꺼 두세요.",
     "under {} gradients are unscaled or cast all together before the step, so it cannot be taken weight by weight inside the backward pass; "
