@@ -59,6 +59,7 @@ KEYS = {
     "dp": "plan.sharding.data_parallel",
     "replicas": "plan.sharding.replicas",
     "reshard": "plan.sharding.reshard_after_forward",
+    "sync_each": "plan.sharding.sync_each_batch",
     "tp": "plan.sharding.tensor_parallel",
     "pp": "plan.sharding.pipeline_parallel",
     "cp": "plan.sharding.context_parallel",

@@ -89,6 +89,9 @@ class Sharding(Frozen):
     reshard_after_forward: bool = True
     """Let a block's gathered weights go after its forward pass and gather them again in the backward (`fsdp_reshard_after_forward`; FSDP1:
     FULL_SHARD, else SHARD_GRAD_OP)."""
+    sync_each_batch: bool = False
+    """Reduce gradients with each micro-batch of an accumulated step, instead of keeping them whole until the last one (accelerate:
+    `sync_each_batch`)."""
     tensor_parallel: Annotated[int, Field(ge=1, le=256)] = 1
     """GPUs that share each layer's matrices."""
     pipeline_parallel: Annotated[int, Field(ge=1, le=256)] = 1

@@ -69,6 +69,7 @@ SHARDINGS = st.builds(
     data_parallel=st.integers(1, 65536),
     replicas=st.integers(1, 65536),
     reshard_after_forward=st.booleans(),
+    sync_each_batch=st.booleans(),
     tensor_parallel=st.integers(1, 256),
     pipeline_parallel=st.integers(1, 256),
     context_parallel=st.integers(1, 256),
@@ -164,7 +165,7 @@ FROZEN_DEFAULTS = {
             "per_sequence": 0, "height": 448, "width": 448, "train_text": True, "train_vision": True, "train_projector": True,
         },
         "sharding": {
-            "strategy": "none", "data_parallel": 1, "replicas": 1, "reshard_after_forward": True, "tensor_parallel": 1,
+            "strategy": "none", "data_parallel": 1, "replicas": 1, "reshard_after_forward": True, "sync_each_batch": False, "tensor_parallel": 1,
             "pipeline_parallel": 1, "context_parallel": 1, "expert_parallel": 1, "offload": "none", "activation_offload": False,
         },
     },

@@ -26,7 +26,7 @@ from calc.memory.breakdown import (
     Verdict,
 )
 from calc.memory.problems import Refused, problems
-from calc.memory.recipes import PRECISIONS, optimizer_of, recipe
+from calc.memory.recipes import PRECISIONS, micro_batches, optimizer_of, recipe
 from calc.memory.weights import (
     adapter_lines,
     batch_lines,
@@ -109,18 +109,20 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
     how = recipe(plan, gpu, scratch=granularity > 1)
     stepping = in_backward.stepping(plan)
     if stepping is None:
-        result = _ran(model, how, granularity)
+        runs = [(run, _ran(model, run, granularity)) for run in micro_batches(how, plan.gradient_accumulation_steps)]
     else:
-        result = step.run(model, how, granularity=granularity, on_gradient=stepping, list_saved=False)
+        runs = [(how, step.run(model, how, granularity=granularity, on_gradient=stepping, list_saved=False))]
+    result = runs[0][1]
     stands = standing(scenario, model, result.stored, granularity=granularity)
 
     instants = [Instant("load", stands.load, stands.loaded)]
     for name, attribute in MOMENTS:
-        moment: step.Moment = getattr(result, attribute)
+        moments: list[tuple[Recipe, step.Moment]] = [(run, getattr(ran, attribute)) for run, ran in runs]
+        run, moment = max(moments, key=lambda one: one[1].total)
         allocated = Bytes(int(stands.during) + moment.total)
-        made = _made(model, how, attribute, moment)
+        made = _made(model, run, attribute, moment, stepping)
         instants.append(Instant(name, allocated, (*stands.lines, *stands.earlier, *made), moment.at))
-    stepped = (*stands.stepped, *_made(model, how, "held", result.held))
+    stepped = (*stands.stepped, *_made(model, how, "held", result.held, stepping))
     instants.append(Instant("optimizer step", total(stepped), stepped, "step"))
 
     highest = max(instants, key=lambda instant: int(instant.allocated))
@@ -138,10 +140,19 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
     )
 
 
-def _made(model: Architecture, how: Recipe, attribute: str, moment: step.Moment) -> tuple[Line, ...]:
+def _made(
+    model: Architecture, how: Recipe, attribute: str, moment: step.Moment, stepping: step.OnGradient | None
+) -> tuple[Line, ...]:
     """What the run holds at a moment, line by line."""
     return tuple(
-        Line(component, label, Bytes(moment.kinds[kind]), "exact", *_closed(model, how, attribute, kind), "oracle")
+        Line(
+            component,
+            label,
+            Bytes(moment.kinds[kind]),
+            "exact",
+            *_closed(model, how, attribute, kind, stepping),
+            "oracle",
+        )
         for kind, component, label in KINDS
         if moment.kinds[kind]
     )
@@ -224,7 +235,7 @@ def standing(
     return Standing(
         lines=lines,
         loaded=(*weights, *buffers),
-        earlier=gradients if how.accumulated else (),
+        earlier=gradients if how.accumulated and (how.sharded is None or how.sharded.turn == "each") else (),
         stepped=(*lines, *gradients, *scratch),
         on_host=Bytes(on_host),
     )
@@ -240,9 +251,11 @@ def on_the_card(scenario: Scenario, allocated: Bytes) -> tuple[Span, Span]:
     )
 
 
-def _closed(model: Architecture, run: Recipe, instant: str, kind: int) -> tuple[Any, Any]:
-    return partial(closed_form.formula, model, run, instant, kind), partial(
-        closed_form.numbers, model, run, instant, kind
+def _closed(
+    model: Architecture, run: Recipe, instant: str, kind: int, stepping: step.OnGradient | None
+) -> tuple[Any, Any]:
+    return partial(closed_form.formula, model, run, instant, kind, stepping), partial(
+        closed_form.numbers, model, run, instant, kind, stepping
     )
 
 

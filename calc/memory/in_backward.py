@@ -40,7 +40,8 @@ class InBackward:
     def _use(self, weight: Leaf | None) -> None:
         if weight is None:
             return
-        own = (Parameter(weight.name, weight.shape, weight.dtype, cast(Role, weight.role)),)
+        shape = tuple([int(size) for size in weight.shape])
+        own = (Parameter(weight.name, shape, weight.dtype, cast(Role, weight.role)),)
         extra = optimizer_step.temporaries(self.optimizer, own, self.args).bytes
         if extra:
             step.scratch(int(extra))

@@ -9,7 +9,7 @@ Source       recordings of the real frameworks on a fake GPU; PyTorch's derivati
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from calc.autograd.offload import WAITING, Offload
 from calc.autograd.storage import (
     ACTIVATIONS,
     CASTS,
+    GRADIENTS,
     INPUTS,
     LOGITS,
     TEMPORARIES,
@@ -36,10 +37,10 @@ from calc.model.family import Architecture
 from calc.model.modules import Modules
 from calc.model.parameters import Parameter
 from calc.model.recipe import Recipe
-from calc.model.sharding import shard
+from calc.model.sharding import FullyShard, Group, shard
 
 
-class OnGradient(Protocol):
+class OnGradient(Hashable, Protocol):
     """Called when a weight's gradient is complete, and when the backward pass is over."""
 
     scales_loss: bool
@@ -197,10 +198,12 @@ def run(
     m.weights.clear()
     symbols = None if counts is None else [counts[dims.kinds[i]] for i in chosen]
     depth = Depth.of(ledger.segments, stands, symbols, pinned)
+    already = ZERO if sharding is None else _left(sharding, depth, len(chosen))
     highest: dict[InstantName, Moment] = {}
     candidates: list[Candidate] = []
     events: dict[int, list[Event]] = {}
-    for instant, segment, more in _placed(ledger.segments, depth):
+    for instant, segment, added in _placed(ledger.segments, depth):
+        more = plus(added, already)
         if open_sizes:
             if (
                 id(segment) not in events
@@ -214,7 +217,7 @@ def run(
         moment = Moment(sum(kinds) - inputs, kinds, segment.peak_at)
         if instant not in highest or moment.total > highest[instant].total:
             highest[instant] = moment
-    rest = _moment(plus(after, depth.everywhere(depth.gradients)), inputs)
+    rest = _moment(plus(plus(after, depth.everywhere(depth.gradients)), already), inputs)
     held = tuple([v if kind == LOGITS else 2 * sum(hung) if kind == ACTIVATIONS else 0 for kind, v in enumerate(after)])
     begun = highest.get("forward", rest)
     if sharding is not None and sharding.gradients_last:  # until the model is called the next time
@@ -239,6 +242,16 @@ def run(
         candidates=tuple(candidates),
         on_host=0 if offload is None else _on_host(offload, represents),
     )
+
+
+def _left(sharding: FullyShard, depth: Depth, ran: int) -> Vector:
+    """Whole gradients that earlier micro-batches have left, of all blocks and of what is outside them."""
+    groups: tuple[Group, ...] = (None, *range(ran))
+    sizes = [tuple([sharding.whole_gradients(g) if k == GRADIENTS else 0 for k in range(len(ZERO))]) for g in groups]
+    total = depth.everywhere(sizes[1:])
+    for size in sizes:
+        total = plus(total, size)
+    return total
 
 
 def _on_host(offload: Offload, represents: Sequence[int]) -> int:

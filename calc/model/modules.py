@@ -160,7 +160,8 @@ class Modules:
             self.without_gradient.add((self.block, name))
         if trainable:
             found.hook = self.on_gradient
-        if trainable and self.recipe.accumulated:
+        sharded = self.recipe.sharded
+        if trainable and self.recipe.accumulated and (sharded is None or sharded.turn != "each"):
             found.grad = Tensor(shape, found.dtype, Standing(shape, found.dtype, "gradient"))
         return found
 

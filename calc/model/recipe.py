@@ -65,10 +65,17 @@ class Sharded:
     """GPUs that share one copy of the weights."""
     stored: str
     """Dtype of the shares; the recipe's own is that of the gathered weights and of the gradients on their way."""
+    adapters: str = "fp32"
+    """Dtype of the adapters' shares; the adapters' own is that of the gathered ones."""
+    mixed: bool = False
+    """Mixed precision of the sharding's own: what the model gives is lowered too."""
     reshard: bool = True
     """Gathered weights are let go after a block's forward (`reshard_after_forward`), and gathered again in the backward."""
     copies: int = 1
     """Groups of `ranks` GPUs, each with a copy of the weights, whose gradients are summed."""
+    turn: Literal["only", "each", "first", "middle", "last"] = "only"
+    """Which micro-batch runs: the only one; one whose gradients are reduced and added to shares that are there; or, where gradients stay whole until
+    the last one's backward, the first, one in the middle, the last."""
     on_host: bool = False
     """Shares of weights, gradients and states lie in host memory."""
 

@@ -99,6 +99,11 @@ def where_sharded(path: str, value: Any) -> Change:
     return lambda scenario: change(scenario) if scenario.plan.sharding.strategy in ("fsdp", "fsdp2") else None
 
 
+def _keeps_whole_gradients(scenario: Scenario) -> bool:
+    """Whether gradients stay whole on each GPU until the last micro-batch of a step."""
+    return scenario.plan.sharding.strategy == "fsdp2" and scenario.plan.gradient_accumulation_steps > 1
+
+
 def mapped(path: str, to: Mapping[Any, Any]) -> Change:
     """Set one field to what its value leads to."""
 
@@ -255,6 +260,9 @@ LEVERS: Table[Lever] = Table(
     Lever("shares-let-go", "Gathered weights let go", "sharding",
           where_sharded("plan.sharding.reshard_after_forward", True), "same",
           "The same gradients; each block's weights are gathered twice.", "torch-fsdp"),
+    Lever("shares-each-batch", "Gradients reduced with each micro-batch", "sharding",
+          lambda scenario: setting("plan.sharding.sync_each_batch", True)(scenario) if _keeps_whole_gradients(scenario) else None, "same",
+          "The same gradients; they are sent once for each micro-batch.", "torch-fsdp"),
     Lever("shares-once", "One copy over all GPUs", "sharding",
           where_sharded("plan.sharding.replicas", 1), "same",
           "The same gradients; weights are gathered over the slower links between machines too.", "torch-fsdp"),

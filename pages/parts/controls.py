@@ -92,6 +92,8 @@ def _shares() -> None:
     _segments("plan.sharding.offload", _words(kinds.Offload))
     _number("plan.sharding.replicas")
     _switch("plan.sharding.reshard_after_forward")
+    if state.kept("plan.sharding.strategy") == "fsdp2" and state.kept("plan.gradient_accumulation_steps") > 1:
+        _switch("plan.sharding.sync_each_batch")
 
 
 def _images(eyes: Seeing | None) -> None:

@@ -811,6 +811,110 @@ TRUTHS = (
         sample=4,
     ),
     Truth(
+        "sharding_adapters",
+        "One rank's step under FSDP2 with PEFT adapters beside a frozen base that is sharded with them",
+        "sharding",
+        rows(
+            Grid(
+                ("llama@2", "llama-tied@2"),
+                batches=((2, 64),),
+                precision=("bf16", "bf16-autocast", "bf16-mixed"),
+                more=tuple(
+                    adapters | shares
+                    for adapters in lora(24, targets=("all-linear",))
+                    for shares in sharded("fsdp2", 2, 4, 8)
+                ),
+            ),
+            Grid(
+                ("llama@2", "qwen3@2", "gemma2@2"),
+                batches=((2, 64),),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple(
+                    adapters | sharded("fsdp2", 4)[0]
+                    for adapters in (
+                        *lora(24, targets=TARGETS[:1]),
+                        *lora(24, targets=TARGETS, adapter_dtype="bf16"),
+                        *lora(24, targets=TARGETS[1:], dropout=0.05),
+                    )
+                ),
+            ),
+            Grid(
+                ("llama@2",),
+                batches=((2, 64),),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple(
+                    lora(24, targets=("all-linear",))[0] | shares
+                    for shares in (
+                        *sharded("fsdp2", 4, reshard_after_forward=False),
+                        *sharded("fsdp2", 4, replicas=2),
+                        *sharded("fsdp2", 4, offload="all"),
+                    )
+                ),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((1, 2048),),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple(lora(16, targets=("all-linear",))[0] | shares for shares in sharded("fsdp2", 2, 8)),
+            ),
+            Grid(
+                ("tinyllama-1.1b@22",),
+                batches=((1, 2048),),
+                gradient_checkpointing=("full",),
+                more=(lora(16, targets=("all-linear",))[0] | sharded("fsdp2", 8)[0],),
+            ),
+        ),
+        sample=4,
+    ),
+    Truth(
+        "sharding_accumulation",
+        "One rank's step of several micro-batches under FSDP2, whose gradients are reduced with the last one or with each",
+        "sharding",
+        rows(
+            Grid(
+                ("llama@2", "llama-tied@2"),
+                batches=((2, 64),),
+                precision=("bf16", "bf16-mixed"),
+                more=tuple(
+                    {"gradient_accumulation_steps": steps} | shares
+                    for steps in (2, 3)
+                    for sync in (False, True)
+                    for shares in sharded("fsdp2", 2, 8, sync_each_batch=sync)
+                ),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((1, 1024),),
+                precision=("bf16", "bf16-mixed"),
+                gradient_checkpointing=("full",),
+                more=tuple(
+                    {"gradient_accumulation_steps": 3} | sharded("fsdp2", 8, sync_each_batch=sync)[0]
+                    for sync in (False, True)
+                ),
+            ),
+            Grid(
+                ("llama@2",),
+                batches=((2, 64),),
+                more=tuple(
+                    lora(24, targets=("all-linear",))[0]
+                    | {"gradient_accumulation_steps": 3}
+                    | sharded("fsdp2", 4, sync_each_batch=sync)[0]
+                    for sync in (False, True)
+                ),
+            ),
+            Grid(
+                ("tinyllama-1.1b@22",),
+                batches=((1, 1024),),
+                gradient_checkpointing=("full",),
+                more=tuple(
+                    {"gradient_accumulation_steps": 3} | sharded("fsdp2", 8, sync_each_batch=sync)[0]
+                    for sync in (False, True)
+                ),
+            ),
+        ),
+        sample=4,
+    ),
+    Truth(
         "steps_real",
         "Whole steps of some layers of published models",
         "train_step",

@@ -280,8 +280,10 @@ class Step:
             live.forget_peaks()
             standing = measured["standing_bytes"] = live.live
             measured["optimizer_bytes"] = standing - model_bytes - measured["input_bytes"]
-            for micro in range(plan.get("gradient_accumulation_steps", 1)):
+            micros = plan.get("gradient_accumulation_steps", 1)
+            for micro in range(micros):
                 live.phase = "forward"
+                self._begins(last=micro == micros - 1)
                 before = live.live
                 with offload or contextlib.nullcontext():
                     loss = self.forward(batch, observe=micro == 0 and offload is None)
@@ -312,6 +314,9 @@ class Step:
         import offloaded
 
         return offloaded.around(self.model)
+
+    def _begins(self, *, last: bool) -> None:
+        """A micro-batch begins."""
 
     def _backward(self, loss: torch.Tensor, optimizer: Any, scaler: torch.amp.GradScaler | None) -> None:
         if hasattr(optimizer, "fused_backward"):

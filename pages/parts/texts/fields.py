@@ -163,6 +163,11 @@ FIELDS = {
         "블록의 순전파가 끝나면 모은 가중치를 놓고 역전파에서 다시 모읍니다 (`fsdp_reshard_after_forward`, "
         "FSDP1: FULL_SHARD, 끄면 SHARD_GRAD_OP).",
     ),
+    "plan.sharding.sync_each_batch": FieldText(
+        "Reduce gradients with each micro-batch",
+        "마이크로 배치마다 그래디언트 모으기",
+        "누적할 때 마지막까지 그래디언트 전체를 들고 있지 않고 마이크로 배치마다 모아 나눕니다 (accelerate: `sync_each_batch`).",
+    ),
     "plan.sharding.tensor_parallel": FieldText("Tensor parallel", "텐서 병렬", "한 층의 행렬을 나누는 GPU 수."),
     "plan.sharding.pipeline_parallel": FieldText("Pipeline parallel", "파이프라인 병렬", "층을 나누는 GPU 수."),
     "plan.sharding.context_parallel": FieldText("Context parallel", "컨텍스트 병렬", "한 시퀀스를 나누는 GPU 수."),

@@ -86,9 +86,15 @@ SENTENCES = {
     "{} is not modelled under {}; choose {}.": "{1}에서 {0}는 모델링되지 않았습니다. 고를 수 있는 것: {2}.",
     "{} steps inside the backward pass, before gradients have been summed over the GPUs; choose adamw_torch.":
         "{} 옵티마이저는 GPU 사이에 그래디언트를 더하기 전, 역전파 안에서 갱신합니다. adamw_torch를 고르세요.",
-    "adapters are not modelled under {} yet; choose ddp, or full.": "{}에서 어댑터는 아직 모델링되지 않았습니다. ddp나 전체 학습을 고르세요.",
+    "{} is not modelled under {} yet; choose ddp, or lora under fsdp2.":
+        "{1}에서 {0}는 아직 모델링되지 않았습니다. ddp를 고르거나, fsdp2에서 lora를 고르세요.",
+    "DoRA and layers trained whole beside adapters are not modelled under {} yet; do without, or choose ddp.":
+        "{}에서 DoRA와 어댑터 곁에서 통째로 학습하는 층은 아직 모델링되지 않았습니다. 쓰지 않거나 ddp를 고르세요.",
+    "when gradients are reduced matters under fsdp2 only; under {} leave it off.":
+        "그래디언트를 언제 모으는지는 fsdp2에서만 의미가 있습니다. {}에서는 꺼 두세요.",
     "{} is not modelled under {} yet; choose {}.": "{1}에서 {0}는 아직 모델링되지 않았습니다. 고를 수 있는 것: {2}.",
-    "gradient accumulation is not modelled under {} yet; set it to 1.": "{}에서 그래디언트 누적은 아직 모델링되지 않았습니다. 1로 두세요.",
+    "gradient accumulation is not modelled under {} with copies or host memory, nor under fsdp; set it to 1, or take fsdp2 alone.":
+        "{}에서 사본이나 호스트 메모리를 쓰는 경우와 fsdp에서는 그래디언트 누적이 모델링되지 않았습니다. 1로 두거나 fsdp2만 쓰세요.",
     "{} is modelled for transformers 5.24 only, not for {}.": "{}는 transformers 5.24에 대해서만 모델링되어 있습니다({}는 없음).",
     "replaced kernels are not modelled under {} yet; choose loss eager and kernels eager.":
         "{}에서 대체 커널은 아직 모델링되지 않았습니다. 손실과 커널을 eager로 두세요.",
