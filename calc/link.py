@@ -33,6 +33,7 @@ KEYS = {
     "dora": "plan.lora.use_dora",
     "quant": "plan.quantization.format",
     "double": "plan.quantization.double_quant",
+    "storage": "plan.quantization.quant_storage",
     "upcast": "plan.quantization.upcast_for_training",
     "precision": "plan.precision",
     "optim": "plan.optimizer",

@@ -22,6 +22,7 @@ Precision = Literal[
 ]
 Checkpointing = Literal["none", "full", "selective", "offload"]
 Attention = Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3"]
+QuantStorage = Literal["uint8", "bfloat16"]
 Loss = Literal["eager", "triton", "chunked", "liger", "cce"]
 Kernels = Literal["eager", "liger", "foak", "unsloth"]
 Strategy = Literal["none", "ddp", "zero1", "zero2", "zero3", "fsdp", "fsdp2", "megatron"]
@@ -72,6 +73,8 @@ class Quantization(Frozen):
     """nf4 and fp4 hold 4 bits per weight and a scale per 64 weights; int8 holds 8 bits and a scale per row."""
     double_quant: bool = True
     """Quantise the scales too (`bnb_4bit_use_double_quant`): 4.127 instead of 4.5 bits per weight."""
+    quant_storage: QuantStorage = "uint8"
+    """Dtype that 4-bit codes are stored in (`bnb_4bit_quant_storage`): FSDP shares out those in bfloat16, and leaves integers whole on each GPU."""
     upcast_for_training: bool = False
     """Turn norms, embeddings and head to fp32 first (`prepare_model_for_kbit_training`), as many recipes do."""
 

@@ -13,7 +13,7 @@ from calc import Scenario, estimate
 GOLDEN = Path(__file__).parent / "golden" / "oracle"
 TRUTHS = (
     "steps_tiny", "steps_precision", "steps_settings", "steps_lora", "steps_qlora", "steps_kernels", "steps_selective", "steps_frameworks", "steps_offload", "steps_in_backward", "steps_cut",
-    "steps_real", "steps_whole", "sharding", "sharding_variants", "sharding_adapters", "sharding_accumulation",
+    "steps_real", "steps_whole", "sharding", "sharding_variants", "sharding_adapters", "sharding_accumulation", "sharding_quantised",
 )  # fmt: skip
 """The files of recorded steps on one card, or of one rank on several."""
 CARD = "a100-sxm-80gb"

@@ -37,6 +37,7 @@ from calc.scenario import (
     QLora,
     Quantization,
     QuantizedFormat,
+    QuantStorage,
     Scenario,
     Sharding,
     Strategy,
@@ -61,7 +62,11 @@ ADAPTERS = st.builds(
     use_dora=st.booleans(),
 )
 QUANTIZATIONS = st.builds(
-    Quantization, format=one_of(QuantizedFormat), double_quant=st.booleans(), upcast_for_training=st.booleans()
+    Quantization,
+    format=one_of(QuantizedFormat),
+    double_quant=st.booleans(),
+    quant_storage=one_of(QuantStorage),
+    upcast_for_training=st.booleans(),
 )
 SHARDINGS = st.builds(
     Sharding,
@@ -173,7 +178,7 @@ FROZEN_DEFAULTS = {
         "rank": 8, "alpha": 8.0, "dropout": 0.0, "target_modules": "all-linear", "modules_to_save": (),
         "adapter_dtype": "fp32", "use_dora": False,
     },
-    "quantization": {"format": "nf4", "double_quant": True, "upcast_for_training": False},
+    "quantization": {"format": "nf4", "double_quant": True, "quant_storage": "uint8", "upcast_for_training": False},
     "hardware": {"gpu": "h100-sxm", "num_gpus": 1},
 }  # fmt: skip
 

@@ -52,7 +52,7 @@ class QuantizedFormat:
     id: str
     label: str
     stored: Callable[[int, int, bool], tuple[Tensor, ...]]
-    """Tensors kept for a weight of so many rows (outputs) and columns (inputs), with or without double quantisation."""
+    """Tensors kept for a weight of so many rows (outputs) and columns (inputs), with or without double quantisation, its codes first."""
     double_quant: bool
     """Whether double quantisation means anything for it."""
     source: str
@@ -62,20 +62,22 @@ class QuantizedFormat:
         """Every tensor that one layer keeps of its weight."""
         return self.stored(rows, columns, double_quant)
 
-    def bytes(self, rows: int, columns: int, *, double_quant: bool = False) -> Bytes:
-        """Bytes of one layer's weight."""
-        return _bytes(self.stored, rows, columns, double_quant)
+    def bytes(self, rows: int, columns: int, *, double_quant: bool = False, codes: bool = True) -> Bytes:
+        """Bytes of one layer's weight; without its codes those of scales and tables."""
+        return _bytes(self.stored, rows, columns, double_quant, codes)
 
-    def formula(self, *, double_quant: bool = False) -> str:
+    def formula(self, *, double_quant: bool = False, codes: bool = True) -> str:
         """Bytes of a layer of n weights in r rows, in the field's symbols."""
-        return " + ".join(tensor.symbol for tensor in self.tensors(64, 64, double_quant=double_quant))
+        return " + ".join(
+            tensor.symbol for tensor in self.tensors(64, 64, double_quant=double_quant)[0 if codes else 1 :]
+        )
 
 
 @lru_cache(maxsize=1024)
 def _bytes(
-    stored: Callable[[int, int, bool], tuple[Tensor, ...]], rows: int, columns: int, double_quant: bool
+    stored: Callable[[int, int, bool], tuple[Tensor, ...]], rows: int, columns: int, double_quant: bool, codes: bool
 ) -> Bytes:
-    return Bytes(sum(int(tensor.bytes) for tensor in stored(rows, columns, double_quant)))
+    return Bytes(sum(int(tensor.bytes) for tensor in stored(rows, columns, double_quant)[0 if codes else 1 :]))
 
 
 QUANTIZED_FORMATS = Table(

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from calc.autograd.storage import ACTIVATIONS, CASTS, EXCHANGED, GATHERED, GRADIENTS, LOGITS, TEMPORARIES
+from calc.catalog.dtypes import DTYPES
 from calc.catalog.gpus import GPUS
 from calc.catalog.models import MODELS
 from calc.memory import closed_form, in_backward, optimizer_states, optimizer_step, step
@@ -208,7 +209,8 @@ def standing(
     optimized = _masters(parameters) if precision.master else parameters
     states = optimizer_states.states(optimizer, optimized, plan.optimizer_args)
     temporary = optimizer_step.temporaries(optimizer, optimized, plan.optimizer_args)
-    weights = (*weight_lines(parameters), *adapter_lines(parameters))
+    shared = parameters if how.sharded is None else [p for p in parameters if p.dtype in DTYPES]
+    weights = (*weight_lines(shared), *adapter_lines(parameters))
     masters = master_lines(parameters) if precision.master else ()
     buffers = () if model is None else model_buffer_lines(model, how)
     rounding = (rounding_line(parameters, states, granularity),) if granularity > 1 else ()
@@ -220,6 +222,7 @@ def standing(
         weights, kept, gradients = (
             tuple([share_line(line, how.sharded) for line in lines]) for lines in (weights, kept, gradients)
         )
+        weights = (*weights, *weight_lines([p for p in parameters if p.dtype not in DTYPES]))
     scratch = (temporary.line,) if temporary.during == "optimizer step" and temporary.bytes else ()
     on_host = int(states.by_place["host"]) + int(states.by_place["unified"])
     if (

@@ -62,6 +62,7 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
         quantized = QuantizedBase(
             format=plan.quantization.format,
             double_quant=plan.quantization.double_quant,
+            shared=plan.quantization.quant_storage != "uint8",
             compute=precision.autocast or dtype,
             loaded=dtype,
         )

@@ -10,7 +10,7 @@ from calc.memory.recipes import PRECISIONS, optimizer_of
 from calc.memory.refused import Refused
 from calc.model.family import Architecture
 from calc.model.parameters import Parameter
-from calc.scenario import FullFineTuning, Lora, Plan, QLora, Scenario
+from calc.scenario import FullFineTuning, Plan, QLora, Scenario
 
 PRECISIONS_OF = {
     "ddp": tuple(row.id for row in PRECISIONS.values() if not row.master),
@@ -138,13 +138,15 @@ def _refuse_fully_sharded(plan: Plan) -> None:
             f"{plan.optimizer} is not modelled on weights in host memory yet; choose {', '.join(OPTIMIZERS_ON_HOST)}.",
             "plan.optimizer",
         )
-    if isinstance(plan, QLora) or (isinstance(plan, Lora) and strategy == "fsdp"):
+    if strategy == "fsdp" and not isinstance(plan, FullFineTuning):
         raise Refused(
             "adapters_not_modelled",
-            f"{plan.method} is not modelled under {strategy} yet; choose ddp, or lora under fsdp2.",
+            f"{plan.method} is not modelled under {strategy} yet; choose fsdp2, or ddp.",
             "plan.method",
         )
-    if isinstance(plan, Lora) and (plan.lora.use_dora or plan.lora.modules_to_save):
+    if isinstance(plan, QLora):
+        _refuse_base(plan)
+    if not isinstance(plan, FullFineTuning) and (plan.lora.use_dora or plan.lora.modules_to_save):
         raise Refused(
             "adapters_not_modelled",
             f"DoRA and layers trained whole beside adapters are not modelled under {strategy} yet; do without, or choose ddp.",
@@ -174,6 +176,23 @@ def _refuse_fully_sharded(plan: Plan) -> None:
             f"replaced kernels are not modelled under {strategy} yet; choose loss eager and kernels eager.",
             "plan.loss" if plan.loss != "eager" else "plan.kernels",
         )
+
+
+def _refuse_base(plan: QLora) -> None:
+    """Quantised bases that FSDP2 was not recorded with."""
+    beyond = {
+        "plan.quantization.format": plan.quantization.format == "int8",
+        "plan.quantization.upcast_for_training": plan.quantization.upcast_for_training,
+        "plan.sharding.offload": plan.sharding.offload != "none",
+    }
+    for field, asked in beyond.items():
+        if asked:
+            raise Refused(
+                "base_not_modelled",
+                f"a quantised base under {plan.sharding.strategy} is modelled in 4 bits, as it is loaded, and on the GPU; choose nf4, no upcast "
+                "and no offload.",
+                field,
+            )
 
 
 def refuse_sharded_model(plan: Plan, model: Architecture | None, parameters: Callable[[], Sequence[Parameter]]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import prod
 
 from calc.catalog.dtypes import DTYPES
-from calc.catalog.quantization import QUANTIZED_FORMATS
+from calc.catalog.quantization import QUANTIZED_FORMATS, QuantizedFormat
 from calc.memory.breakdown import Component, Line
 from calc.memory.optimizer_states import OptimizerStates
 from calc.model.family import Architecture
@@ -28,9 +28,15 @@ def size(parameters: Iterable[Parameter]) -> Bytes:
         if p.dtype in DTYPES:
             total += p.numel * int(DTYPES[p.dtype].size) * p.count
         else:
-            row, double = QUANTIZED_FORMATS[p.dtype.partition("-")[0]], p.dtype.endswith("-double")
-            total += int(row.bytes(p.shape[0], p.shape[1], double_quant=double)) * p.count
+            row, double, codes = _format(p.dtype)
+            total += int(row.bytes(p.shape[0], p.shape[1], double_quant=double, codes=codes)) * p.count
     return Bytes(total)
+
+
+def _format(dtype: str) -> tuple[QuantizedFormat, bool, bool]:
+    """Of a quantised dtype such as nf4-double the format, whether its scales are quantised too, and whether its codes are counted (not of -scales)."""
+    name, *rest = dtype.split("-")
+    return QUANTIZED_FORMATS[name], "double" in rest, "scales" not in rest
 
 
 def rounding_line(parameters: Sequence[Parameter], states: OptimizerStates, granularity: int) -> Line:
@@ -59,9 +65,9 @@ def _by_dtype(parameters: Sequence[Parameter], component: Component, label: str,
     for dtype, group in groups.items():
         count = sum(p.numel * p.count for p in group)
         if dtype not in DTYPES:
-            row, double = QUANTIZED_FORMATS[dtype.partition("-")[0]], dtype.endswith("-double")
-            text = f"{label}, {row.label}{', double quantised' if double else ''}"
-            formula = f"Σ {row.formula(double_quant=double)}"
+            row, double, codes = _format(dtype)
+            text = f"{label if codes else 'Scales'}, {row.label}{', double quantised' if double else ''}"
+            formula = f"Σ {row.formula(double_quant=double, codes=codes)}"
             lines.append(Line(component, text, size(group), "exact", formula, f"Σ n = {count:,}", row.source, note))
         else:
             each = int(DTYPES[dtype].size)

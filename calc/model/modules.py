@@ -17,7 +17,7 @@ from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
 from calc.autograd.offload import AWAY
 from calc.autograd.quantized import int8_mm, packed4_mm
-from calc.autograd.storage import ACTIVATIONS, CASTS, Standing, Storage, active
+from calc.autograd.storage import ACTIVATIONS, CASTS, SIZE, Standing, Storage, active
 from calc.autograd.tensor import (
     Accumulate,
     Checkpoint,
@@ -432,8 +432,13 @@ class Modules:
             full, role = self.roles[key]
             trained = tensor.requires_grad and key not in self.without_gradient
             shape, dtype = (tensor.shape, tensor.dtype) if sharding is None else sharding.stored(*key)
-            row = (full, shape, dtype, role, trained)
-            rows[row] = rows.get(row, 0) + (1 if key[0] is None else represented[key[0]])
+            held = [(full, shape, dtype, role, trained)]
+            if (
+                dtype != tensor.dtype and tensor.dtype not in SIZE
+            ):  # a share of packed codes, whose scales are whole on each GPU
+                held.append((full, tensor.shape, f"{tensor.dtype}-scales", role, trained))
+            for row in held:
+                rows[row] = rows.get(row, 0) + (1 if key[0] is None else represented[key[0]])
         return tuple(
             Parameter(
                 name=name.replace(".base_layer.", "."),

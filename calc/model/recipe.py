@@ -34,6 +34,8 @@ class QuantizedBase:
 
     format: Literal["nf4", "fp4", "int8"]
     double_quant: bool = False
+    shared: bool = False
+    """The codes are stored as numbers that sharding takes (`bnb_4bit_quant_storage`), so that each GPU keeps a share of them."""
     compute: str = "bf16"
     """What the weights are unpacked to (`bnb_4bit_compute_dtype`)."""
     loaded: str = "bf16"

@@ -64,6 +64,11 @@ def _pieces(architecture: Architecture, recipe: Recipe, sharded: Sharded, small:
         mode.enabled = before
     groups: dict[Group, dict[str, Piece]] = {}
     for (group, name), weight in m.weights.items():
+        if weight.dtype not in SIZE:  # packed codes, two in a byte, or the sharding does not take them
+            if recipe.quantized is not None and recipe.quantized.shared:
+                packed = -(-prod(weight.shape) // 2) // SIZE["bf16"]
+                groups.setdefault(group, {})[name] = Piece((packed, 1), "bf16", "bf16", False)
+            continue
         stored = sharded.adapters if weight.role == "adapter" else sharded.stored
         groups.setdefault(group, {})[name] = Piece(weight.shape, weight.dtype, stored, weight.requires_grad)
     return groups
@@ -116,8 +121,11 @@ class FullyShard:
     # -- sizes -----------------------------------------------------------------------------------------------------------
 
     def stored(self, group: Group, name: str) -> tuple[Shape, str]:
-        """Shape and dtype of the largest share of a parameter, that of the first GPU."""
-        piece = self.pieces[group][name]
+        """Shape and dtype of the largest share of a parameter, that of the first GPU; of one that is not shared out the whole."""
+        piece = self.pieces.get(group, {}).get(name)
+        if piece is None:
+            whole = self.weights[(group, name)]
+            return whole.shape, whole.dtype
         return (_share(piece.shape[0], self.ranks), *piece.shape[1:]), piece.stored
 
     def whole_gradients(self, group: Group) -> int:

@@ -260,6 +260,8 @@ LEVERS: Table[Lever] = Table(
     Lever("shares-let-go", "Gathered weights let go", "sharding",
           where_sharded("plan.sharding.reshard_after_forward", True), "same",
           "The same gradients; each block's weights are gathered twice.", "torch-fsdp"),
+    Lever("base-shared", "4-bit base in shares", "base", where_sharded("plan.quantization.quant_storage", "bfloat16"), "same",
+          "The same weights; codes stored as bfloat16 are shared out, and gathered block by block.", "torch-fsdp"),
     Lever("shares-each-batch", "Gradients reduced with each micro-batch", "sharding",
           lambda scenario: setting("plan.sharding.sync_each_batch", True)(scenario) if _keeps_whole_gradients(scenario) else None, "same",
           "The same gradients; they are sent once for each micro-batch.", "torch-fsdp"),

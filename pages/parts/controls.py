@@ -136,6 +136,7 @@ def _target_word() -> None:
 def _quantization() -> None:
     _segments("plan.quantization.format", _words(kinds.QuantizedFormat))
     _switch("plan.quantization.double_quant")
+    _segments("plan.quantization.quant_storage", _words(kinds.QuantStorage))
     _switch("plan.quantization.upcast_for_training")
 
 

@@ -94,6 +94,22 @@ def test_more_gpus_never_need_more_of_each() -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
+def test_codes_stored_as_integers_are_whole_on_each_gpu() -> None:
+    """Those stored as bf16 are shared out; scales never are."""
+
+    def held(storage: str) -> dict[str, int]:
+        plan = {"method": "qlora", "quantization": {"quant_storage": storage}, "micro_batch_size": 2, "seq_len": 128}
+        answer = estimate(asked(LLAMA, plan | {"sharding": {"strategy": "fsdp2", "data_parallel": 4}}, 4))
+        return {line.label: int(line.bytes) for line in answer.instants[0].lines if line.component == "weights"}
+
+    whole, shared = held("uint8"), held("bfloat16")
+    codes = 6 * (2 * 512 * 512 + 2 * 512 * 256 + 3 * 512 * 1376) // 2
+    scales = shared["Scales, NF4, 4 bits, double quantised"]
+    assert whole["Weights, NF4, 4 bits, double quantised"] == codes + scales
+    plain = "Weights, bfloat16, one share of 4"
+    assert shared[plain] == whole[plain] + codes // 4
+
+
 def test_gradients_that_wait_for_the_last_micro_batch_are_whole() -> None:
     """Without reduction each GPU keeps all of them; reduced with each micro-batch, a share."""
     sharding = {"strategy": "fsdp2", "data_parallel": 4}
@@ -136,7 +152,15 @@ def test_mixed_precision_without_autocast_is_said() -> None:
         ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "precision": "bf16-autocast"}, 2, "plan.precision"),
         ({"sharding": {"strategy": "fsdp", "data_parallel": 2}, "precision": "bf16-master"}, 2, "plan.precision"),
         ({"sharding": {"strategy": "fsdp", "data_parallel": 2}, "method": "lora"}, 2, "plan.method"),
-        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "method": "qlora"}, 2, "plan.method"),
+        (
+            {
+                "sharding": {"strategy": "fsdp2", "data_parallel": 2},
+                "method": "qlora",
+                "quantization": {"format": "int8"},
+            },
+            2,
+            "plan.quantization.format",
+        ),
         (
             {
                 "sharding": {"strategy": "fsdp2", "data_parallel": 2},

@@ -867,6 +867,43 @@ TRUTHS = (
         sample=4,
     ),
     Truth(
+        "sharding_quantised",
+        "One rank's step under FSDP2 with PEFT adapters on a 4-bit base, stored as integers (whole on each rank) or as bf16 (sharded)",
+        "sharding",
+        rows(
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((2, 1024),),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple(
+                    lora(16, ["all-linear"])[0]
+                    | {
+                        "method": "qlora",
+                        "quantization": {"format": "nf4", "double_quant": double, "quant_storage": storage},
+                    }
+                    | shares
+                    for double in (True, False)
+                    for storage in ("uint8", "bfloat16")
+                    for shares in sharded("fsdp2", 2, 8)
+                ),
+            ),
+            Grid(
+                ("llama-3-8b@2",),
+                batches=((2, 1024),),
+                more=tuple(
+                    lora(16, [["q_proj", "v_proj"]])[0]
+                    | {
+                        "method": "qlora",
+                        "quantization": {"format": "nf4", "double_quant": True, "quant_storage": storage},
+                    }
+                    | sharded("fsdp2", 4)[0]
+                    for storage in ("uint8", "bfloat16")
+                ),
+            ),
+        ),
+        sample=2,
+    ),
+    Truth(
         "sharding_accumulation",
         "One rank's step of several micro-batches under FSDP2, whose gradients are reduced with the last one or with each",
         "sharding",

@@ -7,6 +7,7 @@ operation (`PARTS`), since under fake tensors only the shape of its result would
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import bitsandbytes as bnb
@@ -73,10 +74,10 @@ def four_bit(linear: torch.nn.Linear, quantization: dict[str, Any], compute: tor
         unset_fake_temporarily()
     ):  # its own parameter class takes no fake tensor; the real one of 1 x 1 is put away again
         new = bnb.nn.Linear4bit(1, 1, bias=False, compute_dtype=compute, quant_type=quantization["format"])
-    packed = torch.nn.Parameter(
-        torch.empty((weight.numel() + 1) // 2, 1, dtype=torch.uint8, device=device), requires_grad=False
-    )
-    packed.quant_state = bnb.functional.QuantState(**state)
+    storage = getattr(torch, quantization.get("quant_storage", "uint8"))
+    numel = (weight.numel() + 1) // 2 // storage.itemsize
+    packed = torch.nn.Parameter(torch.empty(numel, 1, dtype=storage, device=device), requires_grad=False)
+    new.quant_state = packed.quant_state = bnb.functional.QuantState(**state)
     packed.compress_statistics, packed.quant_type = quantization["double_quant"], quantization["format"]
     return dressed(new, linear, packed)
 
@@ -104,13 +105,30 @@ def state_tensors(model: torch.nn.Module) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     for module in model.modules():
         weight = getattr(module, "weight", None)
-        if (state := getattr(weight, "quant_state", None)) is not None:
+        state = getattr(weight, "quant_state", None) or getattr(module, "quant_state", None)  # lost by a share
+        if state is not None:
             found += [state.absmax, state.code]
             if state.nested:
                 found += [state.offset, state.state2.absmax, state.state2.code]
         if isinstance(module, bnb.nn.Linear8bitLt):
             found += [module.state.CB, module.state.SCB]
     return found
+
+
+def whole(model: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
+    """4-bit weights stored as integers, which accelerate leaves out of the sharding."""
+    for module in model.modules():
+        if isinstance(module, bnb.nn.Linear4bit) and not module.weight.is_floating_point():
+            yield module.weight
+
+
+def give_back(module: Any) -> None:
+    """bitsandbytes' `fix_4bit_weight_quant_state_from_module`, for weights that FSDP has gathered, without its parameter class."""
+    if getattr(module.weight, "quant_state", None) is None:
+        module.weight.quant_state = module.quant_state
+
+
+bnb.nn.modules.fix_4bit_weight_quant_state_from_module = give_back
 
 
 def gemm_4bit(

@@ -73,6 +73,10 @@ def shard(model: torch.nn.Module, case: dict[str, Any], mesh: Any) -> torch.nn.M
         "reshard_after_forward": reshards(case),
         "offload_policy": CPUOffloadPolicy() if sharding.get("offload") == "all" else OffloadPolicy(),
     }
+    if "quantization" in case["plan"]:
+        import quantised
+
+        options["ignored_params"] = set(quantised.whole(model))
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
     for block in inner.base_model.layers:
         fully_shard(block, **options)

@@ -53,6 +53,11 @@ FIELDS = {
         "이중 양자화",
         "배율까지 양자화합니다 (`bnb_4bit_use_double_quant`): 가중치당 4.5비트가 4.127비트로 줄어듭니다.",
     ),
+    "plan.quantization.quant_storage": FieldText(
+        "Stored as",
+        "저장 자료형",
+        "4비트 값을 담는 자료형 (`bnb_4bit_quant_storage`). FSDP는 bfloat16으로 담은 것은 GPU끼리 나누고, 정수로 담은 것은 GPU마다 통째로 둡니다.",
+    ),
     "plan.quantization.upcast_for_training": FieldText(
         "Prepare for k-bit training",
         "k비트 학습 준비",

@@ -58,6 +58,8 @@ TEXTS = {
     "option.format.nf4": Text("nf4", "nf4"),
     "option.format.fp4": Text("fp4", "fp4"),
     "option.format.int8": Text("int8", "int8"),
+    "option.quant_storage.uint8": Text("uint8", "uint8"),
+    "option.quant_storage.bfloat16": Text("bfloat16", "bfloat16"),
     "option.offload.none": Text("Nothing", "없음"),
     "option.offload.optimizer": Text("Optimizer", "옵티마이저"),
     "option.offload.all": Text("Weights too", "가중치까지"),

@@ -86,8 +86,9 @@ SENTENCES = {
     "{} is not modelled under {}; choose {}.": "{1}에서 {0}는 모델링되지 않았습니다. 고를 수 있는 것: {2}.",
     "{} steps inside the backward pass, before gradients have been summed over the GPUs; choose adamw_torch.":
         "{} 옵티마이저는 GPU 사이에 그래디언트를 더하기 전, 역전파 안에서 갱신합니다. adamw_torch를 고르세요.",
-    "{} is not modelled under {} yet; choose ddp, or lora under fsdp2.":
-        "{1}에서 {0}는 아직 모델링되지 않았습니다. ddp를 고르거나, fsdp2에서 lora를 고르세요.",
+    "{} is not modelled under {} yet; choose fsdp2, or ddp.": "{1}에서 {0}는 아직 모델링되지 않았습니다. fsdp2나 ddp를 고르세요.",
+    "a quantised base under {} is modelled in 4 bits, as it is loaded, and on the GPU; choose nf4, no upcast and no offload.":
+        "{}에서 양자화한 기본 모델은 4비트, 로드한 그대로, GPU 위에서만 모델링되어 있습니다. nf4를 고르고 업캐스트와 오프로드를 끄세요.",
     "DoRA and layers trained whole beside adapters are not modelled under {} yet; do without, or choose ddp.":
         "{}에서 DoRA와 어댑터 곁에서 통째로 학습하는 층은 아직 모델링되지 않았습니다. 쓰지 않거나 ddp를 고르세요.",
     "when gradients are reduced matters under fsdp2 only; under {} leave it off.":
