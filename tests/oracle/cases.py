@@ -590,6 +590,34 @@ TRUTHS = (
         sample=4,
     ),
     Truth(
+        "sharding_kernels",
+        "One rank's step under FSDP2 and FSDP1 with Liger's kernels and losses",
+        "sharding",
+        rows(
+            *(
+                grid
+                for strategy in ("fsdp2", "fsdp")
+                for kernels in KERNELS
+                for grid in (
+                    Grid(
+                        ("llama@2", "qwen2@2", *(() if "kernels" in kernels else ("qwen3_moe@2",))),
+                        batches=((2, 64),),
+                        precision=("bf16", "bf16-mixed"),
+                        more=tuple(kernels | shares for shares in sharded(strategy, 2, 4)),
+                    ),
+                    Grid(
+                        ("llama-3-8b@2", "qwen2.5-3b@2"),
+                        batches=((2, 1024),),
+                        precision=("bf16", "bf16-mixed"),
+                        gradient_checkpointing=("full",),
+                        more=tuple(kernels | shares for shares in sharded(strategy, 8)),
+                    ),
+                )
+            )
+        ),
+        sample=2,
+    ),
+    Truth(
         "sharding_variants",
         "One rank's step under FSDP2 and FSDP1 with weights in host memory, copies of the shards, weights kept gathered",
         "sharding",

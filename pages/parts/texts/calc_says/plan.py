@@ -90,8 +90,6 @@ SENTENCES = {
     "{} is not modelled under {} yet; choose {}.": "{1}에서 {0}는 아직 모델링되지 않았습니다. 고를 수 있는 것: {2}.",
     "gradient accumulation is not modelled under {} yet; set it to 1.": "{}에서 그래디언트 누적은 아직 모델링되지 않았습니다. 1로 두세요.",
     "{} is modelled for transformers 5.24 only, not for {}.": "{}는 transformers 5.24에 대해서만 모델링되어 있습니다({}는 없음).",
-    "replaced kernels are not modelled under {} yet; choose loss eager and kernels eager.":
-        "{}에서 대체 커널은 아직 모델링되지 않았습니다. 손실과 커널을 eager로 두세요.",
     "{} is modelled only where the activations of the model are; choose ddp, or one GPU.":
         "{}는 활성값이 모델링된 모델에서만 가능합니다. ddp나 단일 GPU를 고르세요.",
     "{} is modelled for language models with one stack of layers, not for {}; choose ddp.":
