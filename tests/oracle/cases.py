@@ -283,6 +283,9 @@ TRUTHS = (
             {"graph": "three uses"},
             {"graph": "tied by transposes"},
             {"graph": "a leaf used twice"},
+            {"graph": "rows picked"},
+            {"graph": "columns gathered"},
+            {"graph": "largest of rows"},
             *rows(
                 Grid(
                     DENSE_TINY, batches=((2, 64),), precision=("fp32", "bf16-mixed"), gradient_checkpointing=("none",)
@@ -438,6 +441,22 @@ TRUTHS = (
                 more=({"framework": "transformers-4.44"}, {"framework": "transformers-4.57"}),
             ),
             Grid(("llama@2", "phi3@2"), precision=("bf16", "bf16-mixed"), more=({"framework": "transformers-4.57"},)),
+            Grid(
+                ("mixtral-8x7b@2",),
+                batches=((2, 512),),
+                precision=("bf16", "bf16-mixed"),
+                more=({"framework": "transformers-4.44"}, {"framework": "transformers-4.57"}),
+            ),
+            Grid(
+                ("mixtral-8x7b@2",),
+                batches=((2, 512),),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple(
+                    adapted | {"framework": framework}
+                    for framework in ("transformers-4.44", "transformers-4.57")
+                    for adapted in lora(8, (["q_proj", "v_proj"],))
+                ),
+            ),
             Grid(
                 ("llama-3-8b@2",),
                 batches=((2, 1024),),
