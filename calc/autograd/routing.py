@@ -132,11 +132,9 @@ def grouped_mm(x: Tensor, weight: Tensor, offsets: Tensor, *, transposed: bool =
     copies, columns = x.shape
     out = weight.shape[2] if transposed else weight.shape[1]
     dtype, weight_shape, needs_x, needs_weight = x.dtype, weight.shape, x.requires_grad, weight.requires_grad
-    saved = [offsets.storage]
+    saved = [weight.storage, offsets.storage] if needs_x else [offsets.storage]
     if needs_weight:
         saved.append(x.storage)
-    if needs_x:
-        saved.append(weight.storage)
 
     def backward(g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         by_weight = empty(weight_shape, dtype, "grouped_mm weight gradient") if needs_weight else None

@@ -82,6 +82,7 @@ KEEPERS: Table[Keeper] = Table(
     Keeper("fast_cross_entropy", "The gradient is computed from logits, labels and the log-sum-exp of each row."),
     Keeper("fused_linear_cross_entropy", "The gradients of head and hidden states were computed in the forward pass and wait."),
     Keeper("chunked_log_probabilities", "Logits are computed again, piece by piece."),
+    Keeper("cut_cross_entropy", "Logits are computed again inside the kernel, from the log-sum-exp of each token."),
     Keeper("checkpoint", "A checkpointed block keeps its input, to run again."),
 )  # fmt: skip
 

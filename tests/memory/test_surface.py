@@ -24,6 +24,9 @@ PLANS: list[dict[str, Any]] = [
     {"method": "lora", "padded": True},
     {"method": "qlora", "gradient_checkpointing": "full", "precision": "bf16-autocast"},
     {"method": "full", "optimizer": "lomo"},
+    {"method": "full", "optimizer": "adamw_torch", "optimizer_in_backward": True},
+    {"method": "full", "gradient_checkpointing": "offload"},
+    {"method": "lora", "sharding": {"activation_offload": True}},
 ]
 
 

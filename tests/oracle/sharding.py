@@ -63,7 +63,7 @@ def shard(model: torch.nn.Module, case: dict[str, Any], mesh: Any) -> torch.nn.M
     if sharding["strategy"] == "fsdp":
         return fsdp1(model, case, mesh)
     policy = MixedPrecisionPolicy()
-    if case["plan"]["precision"] == "bf16-mixed":
+    if case["plan"]["precision"] in ("bf16-mixed", "bf16-autocast"):
         policy = MixedPrecisionPolicy(
             param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16, output_dtype=torch.bfloat16
         )
@@ -73,7 +73,8 @@ def shard(model: torch.nn.Module, case: dict[str, Any], mesh: Any) -> torch.nn.M
         "reshard_after_forward": reshards(case),
         "offload_policy": CPUOffloadPolicy() if sharding.get("offload") == "all" else OffloadPolicy(),
     }
-    for block in model.base_model.layers:
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    for block in inner.base_model.layers:
         fully_shard(block, **options)
     return fully_shard(model, **options)
 
@@ -153,6 +154,11 @@ class ShardedStep(train_step.Step):
             for storage in (tensor.untyped_storage(),)
         }
         return sum(storages.values())
+
+    def _begins(self, *, last: bool) -> None:
+        """Gradients are reduced with the last micro-batch, or each time (accelerate: `sync_each_batch`)."""
+        if self.plan["sharding"]["strategy"] == "fsdp2":
+            self.model.set_requires_gradient_sync(last or self.plan["sharding"].get("sync_each_batch", False))
 
     def forward(self, batch: dict[str, torch.Tensor], observe: bool) -> torch.Tensor:
         if self.plan["sharding"]["strategy"] == "ddp":

@@ -55,6 +55,7 @@ KO = {
     "fast_cross_entropy": "로짓, 정답, 행마다의 log-sum-exp에서 그래디언트를 계산합니다.",
     "fused_linear_cross_entropy": "헤드와 은닉 상태의 그래디언트를 순전파에서 계산해 두었습니다.",
     "chunked_log_probabilities": "로짓을 조각별로 다시 계산합니다.",
+    "cut_cross_entropy": "토큰마다의 log-sum-exp로 로짓을 커널 안에서 다시 계산합니다.",
     "checkpoint": "체크포인트된 블록은 다시 실행하려고 입력을 보관합니다.",
 }
 
