@@ -61,6 +61,7 @@ FAMILY_FILES = (
     "lfm2",
     "granite",
     "granite_swa",
+    "granite_hybrid",
     "olmo",
     "olmo2",
     "stablelm",

@@ -215,6 +215,7 @@ TRUTHS = (
                     more=lora(24, targets=(targets, "all-linear"), dropout=0.05),
                 ),
                 *(FP32_ENCODERS if kind == "encoders" else ()),
+                Grid(names if kind == "recurrent" else (), batches=((1, 64), (1, 16), (2, 10))),
             ),
             sample=4,
         )

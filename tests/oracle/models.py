@@ -495,6 +495,8 @@ def encoder(name: str, config: str, auto: str, attention: tuple[str, ...] = BOTH
 EXPERTS = {"num_experts": 8, "num_experts_per_tok": 3}
 SHORT = {"num_hidden_layers": 5, "layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]}
 """Short convolutions, and attention among them."""
+MAMBA = {"mamba_n_heads": 12, "mamba_n_groups": 2, "mamba_d_state": 24, "mamba_chunk_size": 16}
+"""56 tokens end within a chunk, 64 with one."""
 
 
 MORE = (
@@ -624,6 +626,25 @@ MORE = (
         moe_intermediate_size=424,
         num_dense_layers=2,
         conv_bias=True,
+    ),
+    recurrent(
+        "granite4",
+        "GraniteMoeHybridConfig",
+        **MAMBA,
+        num_local_experts=0,
+        shared_intermediate_size=616,
+        position_embedding_type="rope",
+        layer_types=["full_attention"] * 2,
+    ),
+    recurrent(
+        "granite4-hybrid",
+        "GraniteMoeHybridConfig",
+        **MAMBA,
+        num_hidden_layers=5,
+        num_local_experts=8,
+        num_experts_per_tok=3,
+        shared_intermediate_size=424,
+        layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention", "full_attention"],
     ),
     seq2seq("t5@3+4", "T5Config", **T5, num_layers=3, num_decoder_layers=4),
     seq2seq("t5-v1.1@2", "T5Config", **T5, num_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
