@@ -62,6 +62,7 @@ FAMILY_FILES = (
     "granite",
     "granite_swa",
     "granite_hybrid",
+    "mamba2",
     "olmo",
     "olmo2",
     "stablelm",

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from calc.model.recipe import Adapters
 
 
+WITHOUT_ADAPTER = frozenset(("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h"))
+"""Model types whose layer `out_proj` (and the convolution `conv1d`) PEFT refuses to put an adapter on: Mamba's kernels read the matrix and
+pass the adapter by. PEFT 0.21.2, tuners_utils.py."""
+
+
 def targeted(name: str, targets: tuple[str, ...] | str) -> bool:
     """Whether PEFT's `target_modules` mean this layer."""
     if targets == "all-linear":

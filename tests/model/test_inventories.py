@@ -103,8 +103,8 @@ def test_every_table_can_be_read(model_type: str) -> None:
 
 def test_what_only_a_table_knows_is_not_modelled() -> None:
     """The refusal says the name, and that its parameters are known."""
-    with pytest.raises(NotModelled, match="Mamba 2"):
-        architecture({"model_type": "mamba2"})
+    with pytest.raises(NotModelled, match="RWKV"):
+        architecture({"model_type": "rwkv"})
 
 
 def test_a_value_that_the_table_does_not_hold_is_refused() -> None:

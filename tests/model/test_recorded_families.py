@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from recordings import GOLDEN, saved
 
+from calc import Refused, Scenario, estimate
 from calc.autograd.storage import SIZE
 from calc.autograd.symbol import evaluate, merged
 from calc.catalog.gpus import GPUS
@@ -20,7 +21,6 @@ from calc.memory.recipes import recipe
 from calc.memory.step import run
 from calc.model import Architecture, architecture
 from calc.model.recipe import Adapters, Recipe
-from calc.scenario import Scenario
 
 FILES = ("steps_seq2seq", "steps_encoders", "steps_decoders", "steps_recurrent", "steps_published")
 
@@ -86,6 +86,18 @@ def differences(row: dict[str, Any]) -> Iterator[tuple[str, str, int, int]]:
 def test_every_recorded_step_of_these_families_is_met_to_the_byte(name: str) -> None:
     """Both attentions, four precisions, checkpointing, padding, adapters: parameters, what is saved and alive, and both peaks."""
     assert [] == [difference for row in golden(name) for difference in differences(row)]
+
+
+def test_adapters_that_peft_refuses_are_refused() -> None:
+    """On layers that the kernels of a recurrence would read past."""
+    refused = json.loads((GOLDEN / "oracle" / "steps_recurrent.json").read_text())["refused"]
+    assert len(refused) > 15
+    for row in refused:
+        known, case = models()[row["case"]["model"]], row["case"]
+        config = {**known["config"], "architectures": [known["class"]]}
+        asked = Scenario.model_validate({"model": {"config": config}, "plan": case["plan"]})
+        with pytest.raises(Refused, match="PEFT puts no adapter on"):
+            estimate(asked)
 
 
 def test_parameters_have_the_names_and_shapes_of_the_classes() -> None:

@@ -464,6 +464,11 @@ def recurrent(name: str, config: str, dims: dict[str, int] = SQUARE, **more: Any
     return dataclasses.replace(llama_like(name, config, dims, **more), kind="recurrent")
 
 
+def attention_free(name: str, config: str, **given: Any) -> Model:
+    """A tiny model of nothing but layers that go along the sequence."""
+    return Model(f"{name}@{L}", config, TOKENS | {"hidden_size": 240} | given, EAGER, "recurrent")
+
+
 MASKED, SEQUENCE, TOKENS_OF = (
     f"AutoModelFor{task}" for task in ("MaskedLM", "SequenceClassification", "TokenClassification")
 )
@@ -645,6 +650,22 @@ MORE = (
         num_experts_per_tok=3,
         shared_intermediate_size=424,
         layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention", "full_attention"],
+    ),
+    attention_free("mamba2", "Mamba2Config", num_heads=12, head_dim=40, n_groups=2, state_size=24, chunk_size=16),
+    attention_free(
+        "mamba2-bias",
+        "Mamba2Config",
+        num_heads=8,
+        head_dim=60,
+        n_groups=8,
+        state_size=24,
+        chunk_size=16,
+        conv_kernel=3,
+        use_bias=True,
+        use_conv_bias=False,
+        residual_in_fp32=False,
+        tie_word_embeddings=True,
+        hidden_act="gelu",
     ),
     seq2seq("t5@3+4", "T5Config", **T5, num_layers=3, num_decoder_layers=4),
     seq2seq("t5-v1.1@2", "T5Config", **T5, num_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
