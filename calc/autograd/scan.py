@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from calc.autograd.elementwise import masked_fill
+from collections.abc import Sequence
+
+from calc.autograd.elementwise import masked_fill, promoted
 from calc.autograd.shapes import expand, reshape
-from calc.autograd.tensor import Broad, Shape, Tensor, empty, record
+from calc.autograd.storage import Storage
+from calc.autograd.tensor import Broad, Shape, Tensor, empty, record, recording_mode, view
 
 
 def cumsum(x: Tensor) -> Tensor:
@@ -55,3 +58,73 @@ def _lower(size: int) -> Tensor:
     lower = empty((size, size), "bool", "tril")
     del whole
     return lower
+
+
+def outer(a: Tensor, b: Tensor, shape: Shape) -> Tensor:
+    """a * b where each is broadcast over the other: both gradients are made at full size and summed."""
+    a_shape, b_shape = a.shape, b.shape
+    dtype = promoted(a.dtype, b.dtype)
+    needs_a, needs_b = a.requires_grad, b.requires_grad
+    saved = [a.storage] if needs_b else []
+    if needs_a:
+        saved.append(b.storage)
+
+    def backward(g: Tensor) -> tuple[Broad | None, ...]:
+        gb = empty(shape, dtype, "mul backward") if needs_b else None
+        ga = empty(shape, dtype, "mul backward") if needs_a else None
+        return None if ga is None else Broad(ga, a_shape), None if gb is None else Broad(gb, b_shape)
+
+    return record("mul", shape, dtype, (a, b), backward, saved)
+
+
+FIRST_STEPS, LAST_STEPS = 1, 3
+"""Steps of a loop along the sequence that are run one by one: the first has no state before it, and the backward, which begins with the last,
+is highest before the third of them is over. In a step before those it holds less and makes the same."""
+
+
+def steps_alike(state: Tensor, kept: Tensor, added: Tensor, count: int) -> Tensor:
+    """`count` times state = kept[t] * state + added[t]: each mul saves the state that it is given, and its part of `kept` as a view.
+
+    The gradients of `kept` and `added` are there when these steps go backwards: the steps behind them made them.
+    """
+    shape, dtype = state.shape, state.dtype
+    between = _each(shape, dtype, "add", count - 1, (state, kept, added))
+    saved = [kept.storage, state.storage, *[state.storage for _ in between[1]]]
+    return record(
+        "steps", shape, dtype, (state, kept, added), lambda g: (g, None, None), saved, extra=between[0],
+    )  # fmt: skip
+
+
+def products_alike(state: Tensor, columns: Tensor, shape: Shape, dtype: str, count: int) -> Tensor:
+    """What is read from each of those states by a batched product with its column: as many results, and the states in `dtype` saved."""
+    lowered = _each(state.shape, dtype, "_to_copy", count, (state, columns)) if dtype != state.dtype else ((), ())
+    saved = [columns.storage, state.storage, *[state.storage for _ in lowered[1]]]
+    result = Storage(shape, dtype, "bmm", count)
+    return record(
+        "products",
+        (count, *shape),
+        dtype,
+        (state, columns),
+        lambda g: (None, None),
+        saved,
+        extra=lowered[0],
+        result=result,
+    )
+
+
+def _each(
+    shape: Shape, dtype: str, op: str, count: int, inputs: Sequence[Tensor]
+) -> tuple[tuple[tuple[Shape, str, str, int], ...], tuple[int, ...]]:
+    """Tensors that each step makes and saves, where something is kept now; where a checkpoint throws them away, only their places."""
+    mode = recording_mode
+    if not mode.enabled or not any(t.requires_grad for t in inputs):
+        return (), ()
+    if mode.checkpoint is not None and mode.recompute is None:
+        return (), (0,)
+    return ((shape, dtype, op, count),), ()
+
+
+def stacked(parts: Sequence[Tensor], shape: Shape) -> Tensor:
+    """Results of single steps, and of several alike, joined: a copy, whose gradient is handed back in views."""
+    shapes = [t.shape for t in parts]
+    return record("stack", shape, parts[0].dtype, parts, lambda g: tuple([view(g, s) for s in shapes]))

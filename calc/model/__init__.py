@@ -63,6 +63,7 @@ FAMILY_FILES = (
     "granite_swa",
     "granite_hybrid",
     "mamba2",
+    "mamba",
     "olmo",
     "olmo2",
     "stablelm",

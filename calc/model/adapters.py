@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 WITHOUT_ADAPTER = frozenset(("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h"))
 """Model types whose layer `out_proj` (and the convolution `conv1d`) PEFT refuses to put an adapter on: Mamba's kernels read the matrix and
 pass the adapter by. PEFT 0.21.2, tuners_utils.py."""
+PASSED_BY = frozenset(("falcon_mamba", "jamba", "mamba"))
+"""Model types whose class reads the matrix of its layer `dt_proj` itself, so that an adapter beside it never runs. transformers 5.24.0."""
 
 
 def targeted(name: str, targets: tuple[str, ...] | str) -> bool:

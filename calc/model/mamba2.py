@@ -3,6 +3,7 @@ mamba-ssm and causal-conv1d are not installed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,11 @@ class Mamba2Dims(MambaDims):
 
 def body(m: Modules, ids: Tensor) -> Tensor:
     """Token ids (rows,) to hidden states (rows, hidden_size)."""
+    return body_of(m, ids, block)
+
+
+def body_of(m: Modules, ids: Tensor, block: Callable[[Modules, Tensor], Tensor]) -> Tensor:
+    """Embeddings, the layers, the last norm."""
     c = m.c
     x = inputs_embeds = m.embedding("backbone.embeddings", ids, c.vocab_size, c.hidden_size)
     for layer in m.layers("backbone.layers", c.kinds):
@@ -43,11 +49,16 @@ def body(m: Modules, ids: Tensor) -> Tensor:
 
 def block(m: Modules, x: Tensor) -> Tensor:
     """One layer: a norm and the mixer."""
+    return layer(m, x, lambda m, x: mixer(m, "mixer", x, m.c.mamba))
+
+
+def layer(m: Modules, x: Tensor, mix: Callable[[Modules, Tensor], Tensor]) -> Tensor:
+    """A norm and a mixer, beside a stream that may be kept in fp32."""
     residual = x
     x = rms_norm(m, "norm", cast(x, m.weight("norm.weight", (m.c.hidden_size,), "norm").dtype))
     if m.c.residual_in_fp32:
         residual = cast(residual, "fp32")
-    x = mixer(m, "mixer", x, m.c.mamba)
+    x = mix(m, x)
     return add(residual, x)
 
 

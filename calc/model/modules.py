@@ -16,6 +16,7 @@ from calc.autograd.elementwise import add_broadcast, cast, scale
 from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
 from calc.autograd.quantized import int8_mm, packed4_mm
+from calc.autograd.shapes import row_by_row
 from calc.autograd.storage import ACTIVATIONS, CASTS, Standing, active
 from calc.autograd.tensor import (
     Accumulate,
@@ -259,8 +260,8 @@ class Modules:
             weight = self.lowered(weight)
             # A leaf is kept like a weight; x itself is held by the frame that called.
             lowered = cast(x, self.recipe.autocast) if x.accumulator is None else self.lowered(x)
-            return mm(lowered, weight, bias, transposed=transposed)
-        return mm(x, weight, bias, transposed=transposed)
+            return mm(row_by_row(lowered), weight, bias, transposed=transposed)
+        return mm(row_by_row(x), weight, bias, transposed=transposed)
 
     def embedding(
         self, name: str, ids: Tensor, num_rows: int, width: int, role: Role = "embedding", *, scaled: bool = False

@@ -19,7 +19,7 @@ from calc.catalog.gpus import GPUS
 from calc.memory.closed_form import symbolic
 from calc.memory.recipes import recipe
 from calc.memory.step import run
-from calc.model import Architecture, architecture
+from calc.model import Architecture, architecture, selective_scan
 from calc.model.recipe import Adapters, Recipe
 
 FILES = ("steps_seq2seq", "steps_encoders", "steps_decoders", "steps_recurrent", "steps_published")
@@ -98,6 +98,29 @@ def test_adapters_that_peft_refuses_are_refused() -> None:
         asked = Scenario.model_validate({"model": {"config": config}, "plan": case["plan"]})
         with pytest.raises(Refused, match="PEFT puts no adapter on"):
             estimate(asked)
+
+
+@pytest.mark.parametrize("lora", [None, Adapters(rank=4, targets=("x_proj",), dropout=0.1)])
+@pytest.mark.parametrize("checkpointing", ["none", "full"])
+@pytest.mark.parametrize("autocast", [None, "bf16"])
+def test_steps_of_a_loop_that_are_alike_are_counted_as_if_they_were_run(
+    monkeypatch: pytest.MonkeyPatch, autocast: str | None, checkpointing: Any, lora: Adapters | None
+) -> None:
+    """A loop along the sequence is run step by step only at its ends; each instant is that of the whole loop, also in the allocator's blocks."""
+    model = built("mamba@2")
+    recipes = [
+        Recipe(
+            batch=batch, length=23, attention="eager", autocast=autocast, checkpointing=checkpointing, reentrant=old, adapters=lora
+        )
+        for batch in (1, 3)
+        for old in (False, True)
+    ]  # fmt: skip
+    short = [run(model, how, granularity=size) for how in recipes for size in (1, 512)]
+    monkeypatch.setattr(selective_scan, "LAST_STEPS", 100)
+    whole = [run(model, how, granularity=size) for how in recipes for size in (1, 512)]
+    for ours, theirs in zip(short, whole, strict=True):
+        for instant in ("forward", "live", "loss", "backward", "end", "after"):
+            assert getattr(theirs, instant).kinds == getattr(ours, instant).kinds
 
 
 def test_parameters_have_the_names_and_shapes_of_the_classes() -> None:
