@@ -64,6 +64,7 @@ FAMILY_FILES = (
     "granite_hybrid",
     "mamba2",
     "mamba",
+    "bamba",
     "olmo",
     "olmo2",
     "stablelm",

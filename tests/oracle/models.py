@@ -651,6 +651,7 @@ MORE = (
         shared_intermediate_size=424,
         layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention", "full_attention"],
     ),
+    recurrent("bamba", "BambaConfig", **MAMBA, num_hidden_layers=5, attn_layer_indices=[1, 4]),
     attention_free("mamba", "MambaConfig", state_size=24),
     attention_free(
         "mamba-bias",
