@@ -87,41 +87,37 @@ def steps_alike(state: Tensor, kept: Tensor, added: Tensor, count: int) -> Tenso
 
     The gradients of `kept` and `added` are there when these steps go backwards: the steps behind them made them.
     """
-    shape, dtype = state.shape, state.dtype
-    between = _each(shape, dtype, "add", count - 1, (state, kept, added))
-    saved = [kept.storage, state.storage, *[state.storage for _ in between[1]]]
-    return record(
-        "steps", shape, dtype, (state, kept, added), lambda g: (g, None, None), saved, extra=between[0],
-    )  # fmt: skip
+    inputs = (state, kept, added)
+    places, between = _saved_by_each(inputs, ((state.shape, state.dtype, "add", count - 1),))
+    saved = [kept.storage, *[state.storage] * (1 + places)]
+    return record("steps", state.shape, state.dtype, inputs, lambda g: (g, None, None), saved, extra=between)
 
 
 def products_alike(state: Tensor, columns: Tensor, shape: Shape, dtype: str, count: int) -> Tensor:
-    """What is read from each of those states by a batched product with its column: as many results, and the states in `dtype` saved."""
-    lowered = _each(state.shape, dtype, "_to_copy", count, (state, columns)) if dtype != state.dtype else ((), ())
-    saved = [columns.storage, state.storage, *[state.storage for _ in lowered[1]]]
-    result = Storage(shape, dtype, "bmm", count)
+    """What is read from each of those states by a batched product with its column, both in `dtype`: as many results, and the factors saved."""
+    inputs = (state, columns)
+    b, n = columns.shape[0], columns.shape[-1]
+    factors = ((state.shape, state.dtype), ((b, n, 1), columns.dtype))
+    lowered = tuple([(one, dtype, "_to_copy", count) for one, given in factors if given != dtype])
+    places, lowered = _saved_by_each(inputs, lowered)
+    saved = [columns.storage if columns.dtype == dtype else state.storage, *[state.storage] * (1 + places)]
     return record(
-        "products",
-        (count, *shape),
-        dtype,
-        (state, columns),
-        lambda g: (None, None),
-        saved,
-        extra=lowered[0],
-        result=result,
-    )
+        "products", (count, *shape), dtype, inputs, lambda g: (None, None), saved, extra=lowered,
+        result=Storage(shape, dtype, "bmm", count),
+    )  # fmt: skip
 
 
-def _each(
-    shape: Shape, dtype: str, op: str, count: int, inputs: Sequence[Tensor]
-) -> tuple[tuple[tuple[Shape, str, str, int], ...], tuple[int, ...]]:
-    """Tensors that each step makes and saves, where something is kept now; where a checkpoint throws them away, only their places."""
+Pieces = tuple[tuple[Shape, str, str, int], ...]
+
+
+def _saved_by_each(inputs: Sequence[Tensor], made: Pieces) -> tuple[int, Pieces]:
+    """What each step makes and saves, where it is kept now; where a checkpoint throws it away, only how many places it takes."""
     mode = recording_mode
     if not mode.enabled or not any(t.requires_grad for t in inputs):
-        return (), ()
+        return 0, ()
     if mode.checkpoint is not None and mode.recompute is None:
-        return (), (0,)
-    return ((shape, dtype, op, count),), ()
+        return len(made), ()
+    return 0, made
 
 
 def stacked(parts: Sequence[Tensor], shape: Shape) -> Tensor:

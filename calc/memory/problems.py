@@ -17,7 +17,7 @@ from calc.memory.recipes import PRECISIONS, flash_runs, recipe
 from calc.memory.refused import Refused
 from calc.memory.sharded import refuse_sharded_model, refuse_sharding, sharding_notes
 from calc.memory.stored_weights import as_stored, stored_problems
-from calc.model.adapters import PASSED_BY, WITHOUT_ADAPTER, layer_of, targeted
+from calc.model.adapters import WITHOUT_ADAPTER, layer_of, targeted
 from calc.model.attention import FLASH_HEAD_DIM
 from calc.model.counting import of_architecture
 from calc.model.family import Architecture
@@ -250,23 +250,16 @@ def refuse_parameter_adapters(plan: Plan, model_type: str) -> None:
 
 
 def refuse_layers(plan: Plan, model_type: str, name: str) -> None:
-    """Layers that an adapter is refused on in this type, or that one would never run beside."""
-    if isinstance(plan, FullFineTuning):
+    """Layers that PEFT puts no adapter on in this type."""
+    if isinstance(plan, FullFineTuning) or model_type not in WITHOUT_ADAPTER:
         return
     targets = plan.lora.target_modules
     convolution = [] if targets == "all-linear" else ["conv1d"]
     meant = [layer for layer in ("out_proj", *convolution) if targeted(layer, targets)]
-    if meant and model_type in WITHOUT_ADAPTER:
+    if meant:
         raise Refused(
             "no_adapter_here",
             f"PEFT puts no adapter on {' and '.join(meant)} of {name}, since kernels would pass it by: name the other layers, such as in_proj.",
-            "plan.lora.target_modules",
-        )
-    if model_type in PASSED_BY and targeted("dt_proj", targets):
-        raise Refused(
-            "adapter_passed_by",
-            f"transformers reads the matrix of dt_proj in {name} itself, so that an adapter beside it never runs, which is not modelled: "
-            "name the other layers, such as in_proj.",
             "plan.lora.target_modules",
         )
 

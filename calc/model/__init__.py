@@ -65,6 +65,7 @@ FAMILY_FILES = (
     "mamba2",
     "mamba",
     "bamba",
+    "jamba",
     "olmo",
     "olmo2",
     "stablelm",

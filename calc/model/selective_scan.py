@@ -27,7 +27,9 @@ from calc.autograd.scan import FIRST_STEPS, LAST_STEPS, outer, products_alike, s
 from calc.autograd.shapes import part, reordered, reshape
 from calc.autograd.shapes import split as split_last
 from calc.autograd.tensor import Tensor, empty, record, view
+from calc.model.adapters import read_directly
 from calc.model.modules import Modules
+from calc.model.norms import rms_norm
 from calc.model.short_convolution import causal_conv, unpadded
 
 
@@ -44,8 +46,10 @@ class SelectiveScan:
     conv_bias: bool = True
     proj_bias: bool = False
     act: str = "silu"
-    normed: Literal["bare"] | None = None
-    """Step sizes, B and C are normed, by norms without weights."""
+    normed: Literal["bare", "weighted"] | None = None
+    """Step sizes, B and C are normed, by norms without weights or with them."""
+    offered: bool = True
+    """All is first offered to a kernel that is not there, D and the bias of the step sizes in fp32."""
 
 
 def mixer(m: Modules, name: str, x: Tensor, s: SelectiveScan) -> Tensor:
@@ -55,18 +59,18 @@ def mixer(m: Modules, name: str, x: Tensor, s: SelectiveScan) -> Tensor:
     projected = _by_columns(m, m.linear(f"{name}.in_proj", source, 2 * s.width, s.proj_bias))
     decay = neg(from_output(cast(m.weight(f"{name}.A_log", (s.width, s.state), "other"), "fp32"), "exp"))
     skip, offset = m.weight(f"{name}.D", (s.width,), "other"), m.weight(f"{name}.dt_proj.bias", (s.width,), "bias")
-    offered = [cast(t, "fp32") for t in (skip, offset)]  # to a kernel that is not there
+    offered = [cast(t, "fp32") for t in (skip, offset)] if s.offered else []
     del offered
     x, gate = split_last(projected, (s.width, s.width))
     x = causal_conv(m, f"{name}.conv1d", x, s.conv, s.conv_bias, s.act)
     x = _column_by_column(m, unpadded(m, x))
     widths = (s.rank, s.state, s.state)
     steps, into, out_of = split_last(m.linear(f"{name}.x_proj", x, sum(widths)), widths)
-    if s.normed == "bare":
-        steps = bare_norm(steps)
-        into = bare_norm(into)
-        out_of = bare_norm(out_of)
-    steps = _turned(m, m.product(steps, m.weight(f"{name}.dt_proj.weight", (s.width, s.rank), "linear")))
+    if s.normed is not None:
+        steps = _normed(m, f"{name}.dt_layernorm", steps, s)
+        into = _normed(m, f"{name}.b_layernorm", into, s)
+        out_of = _normed(m, f"{name}.c_layernorm", out_of, s)
+    steps = _turned(m, m.product(steps, read_directly(m, f"{name}.dt_proj", (s.width, s.rank))))
     offset = cast(offset, "fp32")
     scanned = scan(m, x, steps, decay, into, out_of, cast(skip, "fp32"), gate, offset)
     y = _column_by_column(m, cast(scanned, dtype))
@@ -75,8 +79,9 @@ def mixer(m: Modules, name: str, x: Tensor, s: SelectiveScan) -> Tensor:
     return y
 
 
-def bare_norm(x: Tensor) -> Tensor:
-    """An RMS norm without a weight."""
+def _normed(m: Modules, name: str, x: Tensor, s: SelectiveScan) -> Tensor:
+    if s.normed == "weighted":
+        return rms_norm(m, name, x)
     y = cast(x, "fp32")
     return cast(mul(y, rsqrt(add_constant(mean(square(y))))), x.dtype)
 
@@ -139,7 +144,9 @@ def carried(kept: Tensor, added: Tensor, out_of: Tensor, dtype: str) -> tuple[Te
 
     def step(state: Tensor) -> Tensor:
         state = add(mul(part(kept, shape), state), part(added, shape))
-        y = bmm(cast(state, dtype), part(out_of, (b, n, 1)), read)
+        lowered, column = cast(state, dtype), part(out_of, (b, n, 1))
+        y = bmm(lowered, cast(column, dtype), read)
+        del lowered, column
         outs.append(part(y, (b, width)))
         return state
 

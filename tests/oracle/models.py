@@ -652,6 +652,16 @@ MORE = (
         layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention", "full_attention"],
     ),
     recurrent("bamba", "BambaConfig", **MAMBA, num_hidden_layers=5, attn_layer_indices=[1, 4]),
+    recurrent(
+        "jamba",
+        "JambaConfig",
+        **EXPERTS,
+        num_hidden_layers=7,
+        attn_layer_period=3,
+        attn_layer_offset=1,
+        mamba_d_state=24,
+        mamba_dt_rank=40,
+    ),
     attention_free("mamba", "MambaConfig", state_size=24),
     attention_free(
         "mamba-bias",

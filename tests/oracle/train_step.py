@@ -290,6 +290,8 @@ class Step:
                     (loss if scaler is None else scaler.scale(loss)).backward()
                     del loss
             measured["live_after_backward"] = live.live - standing
+            if in_vain := sum(p.numel() for p in self.trained if p.grad is None):
+                measured["without_gradient"] = in_vain
             live.phase = "optimizer step"
             self._update(optimizer, scaler)
             measured["peaks"] = {name: peak.bytes for name, peak in live.peaks.items() if name in PHASES}

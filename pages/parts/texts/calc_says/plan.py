@@ -27,8 +27,6 @@ SENTENCES = {
         "어댑터에는 마스터 사본을 두지 않습니다. bf16이나 bf16-autocast를 고르세요.",
     "PEFT puts no adapter on {} of {}, since kernels would pass it by: name the other layers, such as in_proj.":
         "{1}의 {0}에는 PEFT가 어댑터를 붙이지 않습니다. 커널이 어댑터를 지나치기 때문입니다. in_proj 같은 다른 층을 적으세요.",
-    "transformers reads the matrix of dt_proj in {} itself, so that an adapter beside it never runs, which is not modelled: name the other layers, such as in_proj.":
-        "transformers는 {}의 dt_proj 행렬을 직접 읽어서 옆의 어댑터가 실행되지 않으며, 이는 모델링되지 않았습니다. in_proj 같은 다른 층을 적으세요.",
     "{} has no known capacity.": "{}의 용량을 알 수 없습니다.",
     "transformers refuses {} for {}; it takes {}.": "transformers는 {1}에서 {0} 구현을 받지 않습니다. 가능한 것: {2}.",
     "transformers cannot checkpoint the layers of {}; choose none.": "transformers는 {}의 층을 체크포인팅할 수 없습니다. 없음을 고르세요.",
