@@ -77,7 +77,7 @@ def clamp_in_place(x: Tensor) -> Tensor:
 
 
 def clamp(x: Tensor, bounds: int) -> Tensor:
-    """x within one bound or two: saves x; the backward compares it with each."""
+    """x within one bound or two: saves x; the backward compares it with each, and puts a number where it is beyond."""
     shape, dtype, first = x.shape, x.dtype, x.heads_first
 
     def backward(g: Tensor) -> tuple[Tensor]:

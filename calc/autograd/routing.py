@@ -169,10 +169,10 @@ def scatter_into(whole: Tensor, places: Tensor, values: Tensor) -> Tensor:
     )
 
 
-def summed_copies(x: Tensor, tokens: int) -> Tensor:
-    """Copies (N·k, width) added to tokens (N, width): the backward lays the gradient out for each copy."""
-    shape, dtype = x.shape, x.dtype
-    return record("sum", (tokens, shape[1]), dtype, (x,), lambda g: (empty(shape, dtype, "clone"),))
+def summed_copies(x: Tensor, tokens: int, dtype: str) -> Tensor:
+    """Copies (N·k, width) added to tokens (N, width) in a dtype: the backward lays the gradient out for each copy."""
+    shape, source = x.shape, x.dtype
+    return record("sum", (tokens, shape[1]), dtype, (x,), lambda g: (empty(shape, source, "clone"),))
 
 
 def add_to_rows(x: Tensor, part: Tensor, places: Tensor) -> Tensor:

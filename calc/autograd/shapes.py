@@ -60,6 +60,11 @@ def contiguous(x: Tensor) -> Tensor:
     return x
 
 
+def row_by_row(x: Tensor) -> Tensor:
+    """A matrix as a product takes it: copied, if it lies otherwise (`heads_first`)."""
+    return record("clone", x.shape, x.dtype, (x,), lambda g: (g,)) if x.heads_first else x
+
+
 def part(x: Tensor, shape: Shape) -> Tensor:
     """A slice: a view whose backward fills a whole tensor of zeros."""
     whole, dtype = x.shape, x.dtype

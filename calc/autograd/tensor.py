@@ -243,7 +243,7 @@ def record(
     saves_output: bool = False,
     heads_first: bool = False,
     result: Storage | None = None,
-    extra: Sequence[tuple[Shape, str, str]] = (),
+    extra: Sequence[tuple[Shape, str, str] | tuple[Shape, str, str, int]] = (),
     pinned: Sequence[Storage] = (),
     takes_saved: bool = False,
 ) -> Tensor:
@@ -263,7 +263,7 @@ def record(
                 break
     if not tracked:
         y = Tensor(shape, dtype, Storage(shape, dtype, op) if result is None else result, heads_first)
-        unused = [Storage(s, d, o) for s, d, o in extra]  # made all the same, and let go
+        unused = [Storage(*one) for one in extra]  # made all the same, and let go
         return y
     recompute, checkpoint = mode.recompute, mode.checkpoint
     passing: tuple[Storage, ...] = ()
@@ -284,7 +284,7 @@ def record(
         storage, others = recompute.outputs.popleft()
     else:
         storage = Storage(shape, dtype, op) if result is None else result
-        others = tuple([Storage(s, d, o) for s, d, o in extra]) if extra else ()
+        others = tuple([Storage(*one) for one in extra]) if extra else ()
     y = Tensor(shape, dtype, storage, heads_first)
     y.requires_grad = True
     if recompute is not None:

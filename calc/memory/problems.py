@@ -19,7 +19,7 @@ from calc.memory.recipes import PRECISIONS, flash_runs, optimizer_of, recipe
 from calc.memory.refused import Refused
 from calc.memory.sharded import refuse_sharded_model, refuse_sharding, sharding_notes
 from calc.memory.stored_weights import as_stored, stored_problems
-from calc.model.adapters import layer_of, targeted
+from calc.model.adapters import WITHOUT_ADAPTER, layer_of, targeted
 from calc.model.attention import FLASH_HEAD_DIM
 from calc.model.counting import of_architecture
 from calc.model.family import Architecture
@@ -218,6 +218,7 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
     refuse_offload(plan, model)
     refuse_sharded_model(plan, model, lambda: _parameters(model))
     refuse_parameter_adapters(plan, model.model_type)
+    refuse_layers(plan, model.model_type, model.name)
     if not isinstance(plan, FullFineTuning) and plan.lora.target_modules != "all-linear":
         refuse_targets(plan, model.model_type, model.name, _parameters(model))
 
@@ -247,6 +248,21 @@ def refuse_parameter_adapters(plan: Plan, model_type: str) -> None:
             "parameter_adapters",
             f"PEFT adapts the experts themselves here, for which it has no {what[0]}: do without it, or adapt the attention's layers only.",
             what[1],
+        )
+
+
+def refuse_layers(plan: Plan, model_type: str, name: str) -> None:
+    """Layers that PEFT puts no adapter on in this type."""
+    if isinstance(plan, FullFineTuning) or model_type not in WITHOUT_ADAPTER:
+        return
+    targets = plan.lora.target_modules
+    convolution = [] if targets == "all-linear" else ["conv1d"]
+    meant = [layer for layer in ("out_proj", *convolution) if targeted(layer, targets)]
+    if meant:
+        raise Refused(
+            "no_adapter_here",
+            f"PEFT puts no adapter on {' and '.join(meant)} of {name}, since kernels would pass it by: name the other layers, such as in_proj.",
+            "plan.lora.target_modules",
         )
 
 

@@ -193,6 +193,16 @@ FP32_ENCODERS = (
     ),
 )
 """Encoders whose class runs in fp32 only, and that it does not run otherwise."""
+RECURRENT_NAMES = named(MORE, "recurrent")
+RECURRENT = (
+    Grid(RECURRENT_NAMES, batches=((1, 64), (1, 16), (2, 10))),
+    Grid(
+        [name for name in RECURRENT_NAMES if MODELS[name].config in ("MambaConfig", "Mamba2Config", "FalconMambaConfig")],
+        precision=("bf16", "bf16-autocast"),
+        more=lora(24, targets=(["in_proj", "x_proj"],), dropout=0.05),
+    ),
+)
+"""One sequence, one chunk and less; and adapters on layers that PEFT does not refuse."""
 LINEARS = ((4096, 4096), (1024, 4096), (11008, 4096), (264, 520), (100, 37), (8960, 1536), (14336, 4096), (128256, 64))
 
 TRUTHS = (
@@ -225,6 +235,7 @@ TRUTHS = (
                     more=lora(24, targets=(targets, "all-linear"), dropout=0.05),
                 ),
                 *(FP32_ENCODERS if kind == "encoders" else ()),
+                *(RECURRENT if kind == "recurrent" else ()),
             ),
             sample=4,
         )

@@ -25,6 +25,8 @@ SENTENCES = {
         "fp16 가중치는 GradScaler로 학습할 수 없습니다. fp16-mixed를 고르거나 어댑터를 학습하세요.",
     "a master copy is not kept for adapters; choose bf16 or bf16-autocast.":
         "어댑터에는 마스터 사본을 두지 않습니다. bf16이나 bf16-autocast를 고르세요.",
+    "PEFT puts no adapter on {} of {}, since kernels would pass it by: name the other layers, such as in_proj.":
+        "{1}의 {0}에는 PEFT가 어댑터를 붙이지 않습니다. 커널이 어댑터를 지나치기 때문입니다. in_proj 같은 다른 층을 적으세요.",
     "{} has no known capacity.": "{}의 용량을 알 수 없습니다.",
     "transformers refuses {} for {}; it takes {}.": "transformers는 {1}에서 {0} 구현을 받지 않습니다. 가능한 것: {2}.",
     "transformers cannot checkpoint the layers of {}; choose none.": "transformers는 {}의 층을 체크포인팅할 수 없습니다. 없음을 고르세요.",
