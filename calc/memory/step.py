@@ -235,6 +235,7 @@ def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
     else:
         loss, logits = architecture.family.loss(m, x)
     del x
+    m.frame.clear()
     returned(m, logits)
     return loss
 

@@ -33,6 +33,7 @@ FAMILY_FILES = (
     "dbrx",
     "jetmoe",
     "llama4",
+    "llama4_vision",
     "llava",
     "gemma3_vision",
     "mistral3",

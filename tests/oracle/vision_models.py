@@ -108,12 +108,41 @@ MODELS = {
             vision_start_token_id=5,
             vision_end_token_id=6,
         ),
+        seeing(
+            "llama4",
+            "Llama4Config",
+            {
+                "head_dim": 40,
+                "intermediate_size_mlp": 424,
+                "num_local_experts": 8,
+                "num_experts_per_tok": 1,
+                "interleave_moe_layer_step": 2,
+            },
+            TOWER
+            | {"image_size": 56, "patch_size": 14, "intermediate_size": 384}
+            | dict.fromkeys(("projector_input_dim", "projector_output_dim", "vision_output_dim"), 136),
+        ),
     )
 }
 
-SIZES = {"gemma3-vision": (112, 112), "internvl": (56, 112)}
+SIZES = {"gemma3-vision": (112, 112), "internvl": (56, 112), "llama4": (56, 112)}
 """Pixels of the images, height and width; the others see what they are given."""
 ALL_LINEAR = {"method": "lora", "lora": {"rank": 24, "target_modules": "all-linear"}}
+BUT_THE_ROUTER = [
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "o_proj",
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+    "fc1",
+    "fc2",
+    "linear",
+    "linear_1",
+]
+NAMED = {"llama4@2": {"method": "lora", "lora": {"rank": 24, "target_modules": BUT_THE_ROUTER}}}
+"""Adapters of the models for which PEFT cannot adapt every linear layer."""
 
 
 def case(
@@ -160,7 +189,13 @@ def cases(model: str) -> list[dict[str, Any]]:
             for frozen in ("", "v")
         ),
         *(
-            case(model, frozen=frozen, precision=precision, gradient_checkpointing=checkpointing, **ALL_LINEAR)
+            case(
+                model,
+                frozen=frozen,
+                precision=precision,
+                gradient_checkpointing=checkpointing,
+                **NAMED.get(model, ALL_LINEAR),
+            )
             for checkpointing in ("none", "full")
             for precision in ("bf16", "bf16-autocast")
             for frozen in ("", "vp")

@@ -25,6 +25,11 @@ from vision_models import MODELS
 # Numbers are drawn again until they lie within bounds, which a fake tensor cannot say of itself.
 transformers.initialization.TORCH_INIT_FUNCTIONS["trunc_normal_"] = lambda tensor, *args, **kwargs: tensor
 
+# Llama 4's class of 5.24.0 asks its text model's output for a field that it lacks, and so cannot run as it stands.
+transformers.models.llama4.modeling_llama4.MoeCausalLMOutputWithPast.image_outputs = None
+
+torch.utils.checkpoint.DefaultDeviceType.set_device_type(DEVICE)  # what torch finds by itself where there is a GPU
+
 make_tensor = torch.tensor
 
 
@@ -78,7 +83,7 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
         import adapters
 
         if any(not trained for key, trained in images.items() if key.startswith("train_")):
-            plan = plan | {"lora": plan["lora"] | {"target_modules": adapted_layers(model, images)}}
+            plan = plan | {"lora": plan["lora"] | {"target_modules": adapted_layers(model, images, plan["lora"])}}
         model = adapters.wrap(model, plan)
     if plan["gradient_checkpointing"] != "none":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -87,12 +92,16 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     return model
 
 
-def adapted_layers(model: torch.nn.Module, images: dict[str, Any]) -> list[str]:
-    """Every linear layer of the parts that get adapters, but the head."""
+def adapted_layers(model: torch.nn.Module, images: dict[str, Any], lora: dict[str, Any]) -> list[str]:
+    """The linear layers that are meant, of the parts that get adapters: all but the head, or those of a list."""
+    head, meant = model.get_output_embeddings(), lora["target_modules"]
     return [
         name
         for name, module in model.named_modules()
-        if isinstance(module, torch.nn.Linear) and name != "lm_head" and images.get(f"train_{part_of(name)}", True)
+        if isinstance(module, torch.nn.Linear)
+        and module is not head
+        and (meant == "all-linear" or name.rpartition(".")[2] in meant)
+        and images.get(f"train_{part_of(name)}", True)
     ]
 
 
@@ -245,6 +254,15 @@ def _internvl(config, count, height, width):
     )
 
 
+def _llama4(config, count, height, width):
+    """Whole tiles of the tower's size, and a small copy of the whole beside several, in bf16."""
+    side, patch = config.vision_config.image_size, config.vision_config.patch_size
+    tiles = (height // side) * (width // side)
+    tiles += tiles > 1
+    tokens = int(tiles * (side // patch * config.vision_config.pixel_shuffle_ratio) ** 2)
+    return {"pixel_values": _pixels(count * tiles, 3, side, side).to(torch.bfloat16)}, tokens
+
+
 PROCESSORS = {
     "llava": _llava,
     "gemma3": _gemma3,
@@ -254,6 +272,7 @@ PROCESSORS = {
     "qwen2_5_vl": _qwen,
     "qwen3_vl": _qwen,
     "internvl": _internvl,
+    "llama4": _llama4,
 }
 TYPED = {
     "gemma3": "token_type_ids",
