@@ -41,6 +41,7 @@ FAMILY_FILES = (
     "qwen2_vl",
     "paligemma",
     "internvl",
+    "idefics3",
     "qwen3_vl",
     "bert",
     "t5",

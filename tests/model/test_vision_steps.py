@@ -154,6 +154,27 @@ def test_an_image_is_laid_on_the_recorded_canvas(size: tuple[int, int, int, int]
     assert (tiles, beside, 144 * tiles) == (seen.tiles, seen.beside, seen.tokens)
 
 
+PIECES = (
+    (336, 336, 17),
+    (100, 100, 17),
+    (1080, 1920, 13),
+    (3000, 4000, 13),
+    (28, 4000, 5),
+    (2000, 500, 5),
+    (4032, 3024, 13),
+)
+"""Height, width, and tiles that Idefics3's image processor makes with the small copy. From transformers 5.24.0."""
+
+
+@pytest.mark.parametrize("size", PIECES, ids=str)
+def test_an_image_is_brought_to_four_tiles_along_its_longer_side(size: tuple[int, int, int]) -> None:
+    """A small one too; SmolVLM's tiles of 512 pixels are 64 tokens each."""
+    height, width, tiles = size
+    config = {"model_type": "smolvlm", "scale_factor": 4, "vision_config": {"image_size": 512, "patch_size": 16}}
+    seen = architecture(config).dims.sight(height, width)
+    assert (tiles, 64 * tiles) == (seen.tiles, seen.tokens)
+
+
 SCOUT_TOWER = {"image_size": 336, "hidden_size": 1408, "vision_output_dim": 4096}
 
 

@@ -109,6 +109,21 @@ MODELS = {
             vision_end_token_id=6,
         ),
         seeing(
+            "smolvlm",
+            "SmolVLMConfig",
+            {"model_type": "llama"},
+            TOWER | {"image_size": 56, "patch_size": 14},
+            scale_factor=2,
+        ),
+        seeing(
+            "idefics3",
+            "Idefics3Config",
+            {"model_type": "llama"},
+            TOWER | {"image_size": 56, "patch_size": 14},
+            scale_factor=2,
+            tie_word_embeddings=True,
+        ),
+        seeing(
             "llama4",
             "Llama4Config",
             {
@@ -125,7 +140,13 @@ MODELS = {
     )
 }
 
-SIZES = {"gemma3-vision": (112, 112), "internvl": (56, 112), "llama4": (56, 112)}
+SIZES = {
+    "gemma3-vision": (112, 112),
+    "internvl": (56, 112),
+    "llama4": (56, 112),
+    "smolvlm": (56, 224),
+    "idefics3": (56, 224),
+}
 """Pixels of the images, height and width; the others see what they are given."""
 ALL_LINEAR = {"method": "lora", "lora": {"rank": 24, "target_modules": "all-linear"}}
 BUT_THE_ROUTER = [

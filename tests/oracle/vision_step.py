@@ -8,6 +8,7 @@ checkpointed blocks that have no gradient.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from typing import Any
 
@@ -29,6 +30,11 @@ transformers.initialization.TORCH_INIT_FUNCTIONS["trunc_normal_"] = lambda tenso
 transformers.models.llama4.modeling_llama4.MoeCausalLMOutputWithPast.image_outputs = None
 
 torch.utils.checkpoint.DefaultDeviceType.set_device_type(DEVICE)  # what torch finds by itself where there is a GPU
+
+# Whether a mask of patches holds only ones is asked of its numbers, which are known here.
+transformers.masking_utils._ignore_bidirectional_mask_sdpa = lambda mask, length, window=None: (
+    window is None and (mask is None or bool(mask.all()))
+)
 
 make_tensor = torch.tensor
 
@@ -114,12 +120,22 @@ class Saved(train_step.Saved):
         return super().pack(tensor).detach()
 
 
+class RealImages(KnownNumbers):
+    """Counts as KnownNumbers does, and knows that no image is only there to fill the batch, which a class may ask of the pixels."""
+
+    def told(self, func: Any, args: Any, out: Any) -> None:
+        """How many pixels of an image are zero is compared with their number."""
+        if func is torch.ops.aten.ne.Scalar and out.dim() == 1:
+            with _disable_current_modes():
+                self.know(out, torch.ones(out.shape, dtype=torch.bool))
+
+
 class VisionStep(train_step.Step):
     """A step whose batch has images in it."""
 
     def __init__(self, model: torch.nn.Module, plan: dict[str, Any]):
         super().__init__(model, plan)
-        self.live = KnownNumbers(DEVICE)
+        self.live = RealImages(DEVICE)
         self.saved = Saved(model, self.kept, self.live.modules)
         self._mark_phases()
 
@@ -184,6 +200,8 @@ class VisionStep(train_step.Step):
         given: dict[str, Any] = {}
         if number:
             given, tokens = PROCESSORS[kind](config, rows * number, images["height"], images["width"])
+            if kind in BY_SEQUENCE:
+                given = {name: by_sequence(value, rows) for name, value in given.items()}
             marker = getattr(config, "image_token_id", None)
             marker = config.image_token_index if marker is None else marker
             with _disable_current_modes():
@@ -206,6 +224,12 @@ class VisionStep(train_step.Step):
 
     def _known(self, numbers: torch.Tensor) -> torch.Tensor:
         return self.live.know(torch.empty(numbers.shape, dtype=numbers.dtype, device=DEVICE), numbers)
+
+
+def by_sequence(images: torch.Tensor, rows: int) -> torch.Tensor:
+    """The images of each sequence apart."""
+    with _disable_current_modes() if images.dtype == torch.long else contextlib.nullcontext():
+        return images.unflatten(0, (rows, -1))
 
 
 def _pixels(*shape: int) -> torch.Tensor:
@@ -263,6 +287,17 @@ def _llama4(config, count, height, width):
     return {"pixel_values": _pixels(count * tiles, 3, side, side).to(torch.bfloat16)}, tokens
 
 
+def _idefics3(config, count, height, width):
+    """Whole tiles of the tower's size, and a small copy of the whole beside several; and which of their pixels are real."""
+    side, patch = config.vision_config.image_size, config.vision_config.patch_size
+    tiles = (height // side) * (width // side)
+    tiles += tiles > 1
+    with _disable_current_modes():
+        real = torch.ones(count * tiles, side, side, dtype=torch.long)
+    tokens = tiles * (side // patch // config.scale_factor) ** 2
+    return {"pixel_values": _pixels(count * tiles, 3, side, side), "pixel_attention_mask": real}, tokens
+
+
 PROCESSORS = {
     "llava": _llava,
     "gemma3": _gemma3,
@@ -273,7 +308,11 @@ PROCESSORS = {
     "qwen3_vl": _qwen,
     "internvl": _internvl,
     "llama4": _llama4,
+    "idefics3": _idefics3,
+    "smolvlm": _idefics3,
 }
+BY_SEQUENCE = ("idefics3", "smolvlm")
+"""Types whose images lie sequence by sequence."""
 TYPED = {
     "gemma3": "token_type_ids",
     "paligemma": "token_type_ids",
