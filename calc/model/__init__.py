@@ -27,6 +27,7 @@ FAMILY_FILES = (
     "gpt_oss",
     "deepseek",
     "glm4_moe",
+    "minimax",
     "minimax_m2",
     "granite_moe",
     "hunyuan_moe",

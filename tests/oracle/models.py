@@ -495,6 +495,11 @@ def encoder(name: str, config: str, auto: str, attention: tuple[str, ...] = BOTH
 EXPERTS = {"num_experts": 8, "num_experts_per_tok": 3}
 SHORT = {"num_hidden_layers": 5, "layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]}
 """Short convolutions, and attention among them."""
+LIGHTNING = {
+    "num_hidden_layers": 5,
+    "layer_types": [f"{kind}_attention" for kind in ("linear", "full", "linear", "linear", "full")],
+}
+"""Lightning attention, and plain attention among it."""
 
 
 MORE = (
@@ -625,6 +630,8 @@ MORE = (
         num_dense_layers=2,
         conv_bias=True,
     ),
+    recurrent("minimax", "MiniMaxConfig", num_local_experts=8, num_experts_per_tok=3, **LIGHTNING, block_size=24),
+    recurrent("minimax-short", "MiniMaxConfig", num_local_experts=8, num_experts_per_tok=3, **LIGHTNING, head_dim=40),
     seq2seq("t5@3+4", "T5Config", **T5, num_layers=3, num_decoder_layers=4),
     seq2seq("t5-v1.1@2", "T5Config", **T5, num_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     seq2seq("mt5@2", "MT5Config", **T5, num_layers=2, dropout_rate=0.0),

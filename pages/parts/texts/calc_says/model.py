@@ -29,6 +29,7 @@ SENTENCES = {
     "should be {}: another is not modelled": "값은 {}여야 합니다. 다른 값은 모델링되지 않았습니다",
     "should have num_hidden_layers ({}) entries, not {}": "항목이 num_hidden_layers({})개여야 합니다({}개는 불가)",
     "should be a number above 0 and at most 1, not {}": "값은 0보다 크고 1 이하인 수여야 합니다({}는 불가)",
+    "should be 0: noise in front of the router is not modelled": "0이어야 합니다. 라우터 앞의 잡음은 모델링되지 않았습니다",
     "should be false: heads that mix their scores are not modelled": "값은 false여야 합니다. 점수를 섞는 헤드는 모델링되지 않았습니다",
     "should hold full_attention or conv, not {}": "full_attention이나 conv를 담아야 합니다({}는 불가)",
     "should hold {}, not {}": "{} 가운데 값을 담아야 합니다({}는 불가)",
