@@ -43,6 +43,7 @@ FAMILY_FILES = (
     "paligemma",
     "internvl",
     "idefics3",
+    "glm4v",
     "qwen3_vl",
     "bert",
     "t5",

@@ -175,6 +175,31 @@ def test_an_image_is_brought_to_four_tiles_along_its_longer_side(size: tuple[int
     assert (tiles, 64 * tiles) == (seen.tiles, seen.tokens)
 
 
+ROUNDED = (
+    (448, 448, 448, 448),
+    (336, 500, 336, 504),
+    (1080, 1920, 1092, 1932),
+    (50, 70, 84, 112),
+    (28, 4000, 28, 4004),
+    (3000, 4000, 1876, 2520),
+    (10, 10, 84, 84),
+    (98, 126, 112, 112),
+)
+"""Height and width, and what smart_resize of GLM-4.1V's image processor makes of them. From transformers 5.24.0."""
+
+
+@pytest.mark.parametrize("size", ROUNDED, ids=str)
+def test_an_image_is_rounded_as_two_frames(size: tuple[int, int, int, int]) -> None:
+    """The bounds are for all frames that a patch reaches over; a narrow strip is not taken."""
+    height, width, *made = size
+    glm = architecture({"model_type": "glm4v"}).dims
+    seen = glm.sight(height, width)
+    assert made == [seen.height, seen.width]
+    assert seen.tokens == seen.height * seen.width // 28**2
+    assert not glm.unable(height, width)
+    assert "more than 200 times" in glm.unable(20, 20 * 201)
+
+
 SCOUT_TOWER = {"image_size": 336, "hidden_size": 1408, "vision_output_dim": 4096}
 
 

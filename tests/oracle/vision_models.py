@@ -15,6 +15,22 @@ TEXT = {
     "num_attention_heads": 6,
     "num_key_value_heads": 2,
 }
+GLM_TOWER = {
+    "depth": 4,
+    "hidden_size": 96,
+    "intermediate_size": 424,
+    "num_heads": 4,
+    "out_hidden_size": 240,
+    "patch_size": 14,
+    "image_size": 112,
+}
+GLM_TOKENS = {
+    "video_token_id": 4,
+    "image_start_token_id": 5,
+    "image_end_token_id": 6,
+    "video_start_token_id": 7,
+    "video_end_token_id": 8,
+}
 TOWER = {"hidden_size": 96, "intermediate_size": 200, "num_hidden_layers": 4, "num_attention_heads": 4}
 
 
@@ -109,6 +125,35 @@ MODELS = {
             vision_end_token_id=6,
         ),
         seeing(
+            "glm4v",
+            "Glm4vConfig",
+            {
+                "rope_parameters": {
+                    "rope_type": "default",
+                    "rope_theta": 1e4,
+                    "partial_rotary_factor": 0.5,
+                    "mrope_section": [2, 4, 4],
+                }
+            },
+            GLM_TOWER,
+            **GLM_TOKENS,
+        ),
+        seeing(
+            "glm46v",
+            "Glm46VConfig",
+            {
+                "model_type": "glm4v_text",
+                "rope_parameters": {
+                    "rope_type": "default",
+                    "rope_theta": 1e4,
+                    "partial_rotary_factor": 0.5,
+                    "mrope_section": [2, 4, 4],
+                },
+            },
+            GLM_TOWER | {"attention_bias": True},
+            **GLM_TOKENS,
+        ),
+        seeing(
             "smolvlm",
             "SmolVLMConfig",
             {"model_type": "llama"},
@@ -146,6 +191,8 @@ SIZES = {
     "llama4": (56, 112),
     "smolvlm": (56, 224),
     "idefics3": (56, 224),
+    "glm4v": (84, 112),
+    "glm46v": (84, 112),
 }
 """Pixels of the images, height and width; the others see what they are given."""
 ALL_LINEAR = {"method": "lora", "lora": {"rank": 24, "target_modules": "all-linear"}}

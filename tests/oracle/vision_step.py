@@ -306,6 +306,9 @@ PROCESSORS = {
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
     "qwen3_vl": _qwen,
+    "glm4v": _qwen,
+    "glm46v": _qwen,
+    "glm4v_moe": _qwen,
     "internvl": _internvl,
     "llama4": _llama4,
     "idefics3": _idefics3,
@@ -319,6 +322,9 @@ TYPED = {
     "qwen2_vl": "mm_token_type_ids",
     "qwen2_5_vl": "mm_token_type_ids",
     "qwen3_vl": "mm_token_type_ids",
+    "glm4v": "mm_token_type_ids",
+    "glm46v": "mm_token_type_ids",
+    "glm4v_moe": "mm_token_type_ids",
 }
 """What tells a class which tokens are an image's."""
 
