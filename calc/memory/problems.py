@@ -305,6 +305,18 @@ def _refuse_gaps(plan: Plan, model: Architecture) -> None:
             f"under autocast over 16-bit weights {model.name} adds up numbers of two dtypes, which PyTorch refuses; choose bf16 or bf16-mixed.",
             "plan.precision",
         )
+    if (
+        "all-linear adapters in the tower" in model.family.gaps
+        and not isinstance(plan, FullFineTuning)
+        and plan.lora.target_modules == "all-linear"
+        and plan.images.train_vision
+    ):
+        raise Refused(
+            "not_modelled",
+            f"all-linear adapts the convolution of {model.name}'s patches too, which is not modelled yet; freeze the vision tower, or name "
+            "layers: q_proj, k_proj, v_proj, o_proj, qkv.",
+            "plan.lora.target_modules",
+        )
     if "adapters on every linear layer" in model.family.gaps and not isinstance(plan, FullFineTuning):
         targets = plan.lora.target_modules
         if targets == "all-linear" or "router" in targets:

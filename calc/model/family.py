@@ -79,7 +79,8 @@ class Family:
     checkpoints: bool = True
     """The class can checkpoint its layers."""
     gaps: frozenset[str] = frozenset()
-    """What is not modelled for it: "fp16 weights", "a quantised base", "releases before 5", "other losses"; and what its class cannot do:
+    """What is not modelled for it: "fp16 weights", "a quantised base", "releases before 5", "other losses",
+    "all-linear adapters in the tower"; and what its class cannot do:
     "autocast over 16-bit weights", "16-bit arithmetic", "adapters on every linear layer"."""
     buffers: Callable[[Any, int], int] = lambda dims, size: rotary_buffers(dims.head_dim)
     """Bytes of the tensors that are neither weights nor saved (rotary frequencies, in fp32), for weights of `size` bytes an element."""

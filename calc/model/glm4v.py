@@ -1,12 +1,13 @@
-"""GLM-4.1V and GLM-4.6V: a tower that sees images at any size with positions read between those it learned, a convolution that joins patches,
-a merger, and GLM-4's layers with three-dimensional positions.
+"""GLM-4.1V, 4.5V and 4.6V: a tower that sees images at any size with positions read between those it learned, a convolution that joins patches,
+a merger, and GLM-4's or GLM-4.5's layers with three-dimensional positions.
 
-Mirrors transformers 5.24.0 models/glm4v/modeling_glm4v.py and models/glm46v/modeling_glm46v.py.
+Mirrors transformers 5.24.0 models/glm4v/modeling_glm4v.py, models/glm46v/modeling_glm46v.py and
+models/glm4v_moe/modeling_glm4v_moe.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, floor, sqrt
 from typing import ClassVar
@@ -15,7 +16,7 @@ from calc.autograd.convolution import conv1d
 from calc.autograd.elementwise import activation, add, cast
 from calc.autograd.images import grid_sampled, joined, turned, unbound
 from calc.autograd.tensor import Tensor, empty
-from calc.model import llama
+from calc.model import glm4_moe, llama
 from calc.model.activations import activation_name, gated
 from calc.model.config import Config, ConfigError
 from calc.model.decoder import decoder, pre_norm, rotary_dim, sizes
@@ -78,7 +79,7 @@ class Glm4vDims(Seeing):
             merged = unbound(merger(m, last, self.vision))
         m.seen += [last, merged]
         del last, pixels
-        return joined(merged)
+        return cast(joined(merged), m.recipe.dtype)
 
     def arranged(self, m: Modules) -> list[Tensor]:
         """Position of each token in time, height and width."""
@@ -156,6 +157,17 @@ def text_body(m: Modules, ids: Tensor) -> Tensor:
     )
 
 
+def moe_text_body(m: Modules, ids: Tensor) -> Tensor:
+    """GLM-4.5V's: token ids (rows,) to hidden states (rows, hidden_size)."""
+    return glm4_moe.body(m, ids, angles=_kept_positions)
+
+
+def _kept_positions(m: Modules, dtype: str, head_dim: int) -> Rotation:
+    """The rotation, and the places that it was made of, which this class hands to its layers too."""
+    turns = text_rotation(m, dtype, head_dim)
+    return turns._replace(position_ids=m.frame[-1])
+
+
 def text_dims(config: Config) -> Dims:
     """Glm4vTextConfig's fields and defaults."""
     common = sizes(
@@ -199,15 +211,31 @@ def tower_dims(config: Config) -> QwenTowerDims:
     )
 
 
+def moe_text_dims(config: Config) -> Dims:
+    """Glm4vMoeTextConfig's fields and defaults; its class knows no norms of queries and keys."""
+    text = glm4_moe.dims(config, vocab_size=151424, bias=True, rotated_part=0.5)
+    return replace(text, use_qk_norm=False)  # type: ignore[call-arg]
+
+
 def dims(config: Config) -> Glm4vDims:
     """Glm4vConfig's and Glm46VConfig's fields and defaults."""
+    return _seeing(config, TEXT, config.boolean("tie_word_embeddings", default=False))
+
+
+def moe_dims(config: Config) -> Glm4vDims:
+    """Glm4vMoeConfig's fields and defaults."""
+    below = inner(config, "text_config", {}).given("tie_word_embeddings")  # where files of before version 5 say it
+    tied = config.boolean("tie_word_embeddings", default=False)
+    return _seeing(config, MOE_TEXT, tied or bool(below))
+
+
+def _seeing(config: Config, language: Family, tied: bool) -> Glm4vDims:
     vision = tower_dims(inner(config, "vision_config", {}))
     within = inner(config, "text_config", {})
-    if (kind := within.text("model_type", default="glm4v_text")) != "glm4v_text":
-        raise ConfigError("text_config.model_type", f"is only modelled as glm4v_text, not {kind[:40]!r}")
-    text = text_dims(within)
-    tied = config.boolean("tie_word_embeddings", default=False)
-    return Glm4vDims(**shared(text, vision.kinds, tied), language=TEXT, vision=vision)
+    (usual,) = language.types
+    if (kind := within.text("model_type", default=usual)) != usual:
+        raise ConfigError("text_config.model_type", f"is only modelled as {usual}, not {kind[:40]!r}")
+    return Glm4vDims(**shared(language.dims(within), vision.kinds, tied), language=language, vision=vision)
 
 
 def buffers(c: Glm4vDims, size: int) -> int:
@@ -223,6 +251,14 @@ TEXT = Family(
     buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
     source="transformers 5.24.0, models/glm4v/modeling_glm4v.py",
 )
+MOE_TEXT = Family(
+    id="glm4v_moe_text",
+    types={"glm4v_moe_text": "GLM-4.5V"},
+    dims=moe_text_dims,
+    body=moe_text_body,
+    buffers=glm4_moe.glm_buffers,
+    source="transformers 5.24.0, models/glm4v_moe/modeling_glm4v_moe.py",
+)
 FAMILIES = (
     Family(
         id="glm4v",
@@ -233,5 +269,16 @@ FAMILIES = (
         given=inputs,
         buffers=buffers,
         source="transformers 5.24.0, models/glm4v/modeling_glm4v.py",
+    ),
+    Family(
+        id="glm4v_moe",
+        types={"glm4v_moe": "GLM-4.5V"},
+        dims=moe_dims,
+        body=body,
+        head=head,
+        given=inputs,
+        gaps=frozenset(("all-linear adapters in the tower",)),
+        buffers=buffers,
+        source="transformers 5.24.0, models/glm4v_moe/modeling_glm4v_moe.py",
     ),
 )

@@ -110,7 +110,7 @@ class QwenDims(Seeing):
             merged = unbound(reordered(merger(m, last, self.vision)))
         m.seen += [last, merged]
         del last, pixels
-        return joined(merged)
+        return cast(joined(merged), m.recipe.dtype)
 
     def arranged(self, m: Modules) -> list[Tensor]:
         """Position of each token in time, height and width."""

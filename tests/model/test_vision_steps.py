@@ -244,6 +244,19 @@ def test_a_class_that_fails_as_it_stands_is_told() -> None:
         assert codes == [problem.code for problem in answer.problems if problem.code == "class_is_mended"]
 
 
+def test_all_linear_means_a_convolution_too_in_glm_4_5v() -> None:
+    """PEFT turns it into the layers' last names there, and the patches' convolution is called as two of them are."""
+    for part, refused in (({}, True), ({"train_vision": False}, False)):
+        plan = {"method": "lora", "micro_batch_size": 1, "seq_len": 64, "images": part}
+        plan |= {"lora": {"target_modules": "all-linear"}}
+        question = Scenario.model_validate({"model": {"config": CONFIGS["glm4v_moe@2"]}, "plan": plan})
+        if refused:
+            with pytest.raises(Refused, match="convolution"):
+                estimate(question)
+        else:
+            assert estimate(question).parameters.trainable > 0
+
+
 @pytest.mark.parametrize("targets", ["all-linear", ["q_proj", "router"]])
 def test_the_router_of_llama_4_takes_no_adapter(targets: Any) -> None:
     """It hands back a pair; PEFT 0.21 raises an AttributeError when it adds to it."""

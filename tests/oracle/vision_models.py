@@ -154,6 +154,24 @@ MODELS = {
             **GLM_TOKENS,
         ),
         seeing(
+            "glm4v_moe",
+            "Glm4vMoeConfig",
+            {
+                "rope_parameters": {
+                    "rope_type": "default",
+                    "rope_theta": 1e4,
+                    "partial_rotary_factor": 0.5,
+                    "mrope_section": [2, 4, 4],
+                },
+                "n_routed_experts": 8,
+                "num_experts_per_tok": 3,
+                "moe_intermediate_size": 424,
+                "first_k_dense_replace": 1,
+            },
+            GLM_TOWER,
+            **GLM_TOKENS,
+        ),
+        seeing(
             "smolvlm",
             "SmolVLMConfig",
             {"model_type": "llama"},
@@ -193,6 +211,7 @@ SIZES = {
     "idefics3": (56, 224),
     "glm4v": (84, 112),
     "glm46v": (84, 112),
+    "glm4v_moe": (84, 112),
 }
 """Pixels of the images, height and width; the others see what they are given."""
 ALL_LINEAR = {"method": "lora", "lora": {"rank": 24, "target_modules": "all-linear"}}
@@ -209,8 +228,12 @@ BUT_THE_ROUTER = [
     "linear",
     "linear_1",
 ]
-NAMED = {"llama4@2": {"method": "lora", "lora": {"rank": 24, "target_modules": BUT_THE_ROUTER}}}
-"""Adapters of the models for which PEFT cannot adapt every linear layer."""
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj", "qkv"]
+NAMED = {
+    name: {"method": "lora", "lora": {"rank": 24, "target_modules": layers}}
+    for name, layers in (("llama4@2", BUT_THE_ROUTER), ("glm4v_moe@2", ATTENTION))
+}
+"""Adapters of the models for which PEFT cannot adapt every linear layer, or adapts a convolution with them."""
 
 
 def case(

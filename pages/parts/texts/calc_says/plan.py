@@ -36,6 +36,10 @@ SENTENCES = {
     "The class of {} in transformers 5.24.0 ends with an AttributeError, since its text model's output has no {}; this is its step where "
     "that is mended.":
         "transformers 5.24.0의 {} 클래스는 텍스트 모델의 출력에 {}이(가) 없어 AttributeError로 끝납니다. 이 값은 그것을 고친 클래스의 스텝입니다.",
+    "all-linear adapts the convolution of {}'s patches too, which is not modelled yet; freeze the vision tower, or name layers: q_proj, "
+    "k_proj, v_proj, o_proj, qkv.":
+        "all-linear는 {}의 패치 합성곱에도 어댑터를 붙이며, 이는 아직 모델링되지 않았습니다. 비전 타워를 고정하거나 층을 적으세요: q_proj, k_proj, v_proj, "
+        "o_proj, qkv.",
     "the router of {} hands back two results, which PEFT's adapters cannot add to; name other layers: q_proj, k_proj, v_proj, o_proj, "
     "gate_proj, up_proj, down_proj.":
         "{}의 라우터는 결과를 둘 돌려주므로 PEFT의 어댑터를 더할 수 없습니다. 다른 층을 적으세요: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
