@@ -125,7 +125,9 @@ def run(
     the highest at these sizes. Without `list_saved` the tensors kept for the backward pass are counted and not listed.
     """
     dims = architecture.dims
-    chosen, stands = representatives(dims.kinds, last=recipe.sharded is not None)
+    # What enters the first block has no gradient where only adapters are trained, so the second may be the first to keep what all share.
+    frozen = recipe.adapters is not None and recipe.checkpointing == "none"
+    chosen, stands = representatives(dims.kinds, last=recipe.sharded is not None, first=2 if frozen else 1)
     represents = [0] * len(chosen)
     for place in stands:
         represents[place] += 1

@@ -59,6 +59,7 @@ FAMILY_FILES = (
     "gemma",
     "gemma2",
     "gemma3",
+    "gemma4",
     "phi3",
     "smollm3",
     "youtu",

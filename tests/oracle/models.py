@@ -502,6 +502,21 @@ LIGHTNING = {
 """Lightning attention, and plain attention among it."""
 
 
+def gemma4(name: str, **more: Any) -> Model:
+    """A tiny Gemma 4: two windows to each layer that sees everything, whose heads are wider."""
+    layers = ["sliding_attention", "sliding_attention", "full_attention"] * 3
+    given = {
+        "num_hidden_layers": 9,
+        "layer_types": layers,
+        "global_head_dim": 72,
+        "sliding_window": 1024,
+        "final_logit_softcapping": 30.0,
+        "hidden_size_per_layer_input": 0,
+        "tie_word_embeddings": True,
+    }
+    return decoder(name, "Gemma4TextConfig", FREE, **given | more)
+
+
 MORE = (
     decoder("flex_olmo", "FlexOlmoConfig", SQUARE, **EXPERTS),
     Model(
@@ -620,6 +635,23 @@ MORE = (
     encoder("albert-token@2", "AlbertConfig", TOKENS_OF, **SMALL_ENCODER, **ALBERT),
     encoder("modernbert-token@2", "ModernBertConfig", TOKENS_OF, **MODERN | {"num_hidden_layers": 2}),
     decoder("youtu", "YoutuConfig", ALIKE, **LATENT_HEADS, q_lora_rank=104),
+    gemma4("gemma4_dense", attention_k_eq_v=True, num_global_key_value_heads=1),
+    gemma4(
+        "gemma4_moe",
+        attention_k_eq_v=True,
+        num_global_key_value_heads=1,
+        enable_moe_block=True,
+        num_experts=8,
+        top_k_experts=3,
+        moe_intermediate_size=424,
+    ),
+    gemma4(
+        "gemma4_small",
+        hidden_size_per_layer_input=48,
+        vocab_size_per_layer_input=1096,
+        num_kv_shared_layers=4,
+        use_double_wide_mlp=True,
+    ),
     recurrent("lfm2", "Lfm2Config", **SHORT, block_multiple_of=8),
     recurrent(
         "lfm2_moe",
