@@ -64,6 +64,20 @@ def average_pool(x: Tensor, shape: Shape) -> Tensor:
     )
 
 
+def grid_sampled(x: Tensor, grid: Tensor, shape: Shape) -> Tensor:
+    """A picture read at points between its pixels: saves both; the backward makes gradients of both, whether or not the points need one."""
+    before, points, dtype = x.shape, grid.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        by_x = empty(before, dtype, "grid_sampler_2d backward")
+        by_grid = empty(points, grid_dtype, "grid_sampler_2d backward")
+        del by_grid
+        return (by_x,)
+
+    grid_dtype = grid.dtype
+    return record("grid_sampler_2d", shape, dtype, (x,), backward, (x.storage, grid.storage))
+
+
 def unfolded(x: Tensor, shape: Shape) -> Tensor:
     """Squares of patches as rows (im2col), image by image: the backward folds them back, then joins the images."""
     before, dtype = x.shape, x.dtype

@@ -90,6 +90,16 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                 blocking=False,
             )
         )
+    if model is not None and model.family.mended:
+        found.append(
+            Problem(
+                "class_is_mended",
+                f"The class of {model.name} in transformers 5.24.0 ends with an AttributeError, since its text model's output has no "
+                f"{model.family.mended}; this is its step where that is mended.",
+                "model",
+                blocking=False,
+            )
+        )
     if model is not None and not isinstance(plan, FullFineTuning):
         _, bare = converted(model.model_type, plan.lora.target_modules, FRAMEWORKS[plan.framework].grouped_experts)
         if "gate_up_proj" in bare or "down_proj" in bare:
@@ -313,6 +323,27 @@ def _refuse_gaps(plan: Plan, model: Architecture) -> None:
             f"under autocast over 16-bit weights {model.name} adds up numbers of two dtypes, which PyTorch refuses; choose bf16 or bf16-mixed.",
             "plan.precision",
         )
+    if (
+        "all-linear adapters in the tower" in model.family.gaps
+        and not isinstance(plan, FullFineTuning)
+        and plan.lora.target_modules == "all-linear"
+        and plan.images.train_vision
+    ):
+        raise Refused(
+            "not_modelled",
+            f"all-linear adapts the convolution of {model.name}'s patches too, which is not modelled yet; freeze the vision tower, or name "
+            "layers: q_proj, k_proj, v_proj, o_proj, qkv.",
+            "plan.lora.target_modules",
+        )
+    if "adapters on every linear layer" in model.family.gaps and not isinstance(plan, FullFineTuning):
+        targets = plan.lora.target_modules
+        if targets == "all-linear" or "router" in targets:
+            raise Refused(
+                "class_fails",
+                f"the router of {model.name} hands back two results, which PEFT's adapters cannot add to; name other layers: q_proj, k_proj, "
+                "v_proj, o_proj, gate_proj, up_proj, down_proj.",
+                "plan.lora.target_modules",
+            )
 
 
 def _refuse_kernels(plan: Plan, model: Architecture) -> None:

@@ -197,7 +197,11 @@ RECURRENT_NAMES = named(MORE, "recurrent")
 RECURRENT = (
     Grid(RECURRENT_NAMES, batches=((1, 64), (1, 16), (2, 10))),
     Grid(
-        [name for name in RECURRENT_NAMES if MODELS[name].config in ("MambaConfig", "Mamba2Config", "FalconMambaConfig")],
+        [
+            name
+            for name in RECURRENT_NAMES
+            if MODELS[name].config in ("MambaConfig", "Mamba2Config", "FalconMambaConfig")
+        ],
         precision=("bf16", "bf16-autocast"),
         more=lora(24, targets=(["in_proj", "x_proj"],), dropout=0.05),
     ),

@@ -35,6 +35,20 @@ SENTENCES = {
         "여기서 {}는 하나의 파라미터라서 PEFT는 둘 다 바꾸거나 둘 다 두어야 합니다. {}와 함께 나머지도 적거나, 빼세요.",
     "PEFT adapts the experts themselves here, for which it has no {}: do without it, or adapt the attention's layers only.":
         "여기서 PEFT는 전문가 자체를 바꾸며, 그 경우 {}를 쓸 수 없습니다. 쓰지 않거나 어텐션 층만 대상으로 삼으세요.",
+    "The class of {} in transformers 5.24.0 ends with an AttributeError, since its text model's output has no {}; this is its step where "
+    "that is mended.":
+        "transformers 5.24.0의 {} 클래스는 텍스트 모델의 출력에 {}이(가) 없어 AttributeError로 끝납니다. 이 값은 그것을 고친 클래스의 스텝입니다.",
+    "all-linear adapts the convolution of {}'s patches too, which is not modelled yet; freeze the vision tower, or name layers: q_proj, "
+    "k_proj, v_proj, o_proj, qkv.":
+        "all-linear는 {}의 패치 합성곱에도 어댑터를 붙이며, 이는 아직 모델링되지 않았습니다. 비전 타워를 고정하거나 층을 적으세요: q_proj, k_proj, v_proj, "
+        "o_proj, qkv.",
+    "the router of {} hands back two results, which PEFT's adapters cannot add to; name other layers: q_proj, k_proj, v_proj, o_proj, "
+    "gate_proj, up_proj, down_proj.":
+        "{}의 라우터는 결과를 둘 돌려주므로 PEFT의 어댑터를 더할 수 없습니다. 다른 층을 적으세요: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
+        "down_proj.",
+    "the image processor of {} makes {} pixels, which meet {} weights in its tower, and PyTorch refuses that product without autocast; "
+    "choose bf16 or bf16-mixed.":
+        "{}의 이미지 프로세서는 {} 픽셀을 만들고, 비전 타워에서 {} 가중치와 만납니다. PyTorch는 autocast 없이 그런 곱을 거부합니다. bf16이나 bf16-mixed를 고르세요.",
     "no layer of {} is meant by these target modules; its layers are {}.": "이 대상 모듈에 해당하는 층이 {}에 없습니다. 있는 층: {}.",
     "{} replaces the whole forward pass, which is not modelled yet; the nearest kernels are liger's.":
         "{}는 순전파 전체를 바꾸며 아직 모델링되지 않았습니다. 가장 가까운 커널은 liger입니다.",
