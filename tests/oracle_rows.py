@@ -12,8 +12,9 @@ from calc import Scenario, estimate
 
 GOLDEN = Path(__file__).parent / "golden" / "oracle"
 TRUTHS = (
-    "steps_tiny", "steps_precision", "steps_settings", "steps_lora", "steps_qlora", "steps_kernels", "steps_selective", "steps_frameworks", "steps_offload", "steps_in_backward", "steps_cut",
-    "steps_real", "steps_whole", "sharding", "sharding_variants", "sharding_adapters", "sharding_accumulation", "sharding_quantised",
+    "steps_tiny", "steps_precision", "steps_settings", "steps_lora", "steps_qlora", "steps_kernels", "steps_selective", "steps_frameworks",
+    "steps_offload", "steps_in_backward", "steps_cut", "steps_real", "steps_whole", "sharding", "sharding_variants", "sharding_kernels",
+    "sharding_adapters", "sharding_accumulation", "sharding_quantised",
 )  # fmt: skip
 """The files of recorded steps on one card, or of one rank on several."""
 CARD = "a100-sxm-80gb"
@@ -36,6 +37,7 @@ EXPLAINED = (
     Explained("steps_frameworks", "", "transformers-4.44", 1e-3, "rotations were made layer by layer, and are made once here"),
     Explained("steps_in_backward", "", "", 1e-6, "Liger's function holds the loss's own gradient, one number, while its results are stepped", "liger"),
     Explained("steps_offload", "", "", 1e-4, "nobody goes backwards through TRL's entropies, so their mask stays: once more each step", "chunked"),
+    Explained("sharding_kernels", "", "", 1e-6, "FSDP2 narrows what the model returns, which a chunked loss sums afterwards: 4 bytes", "chunked"),
 )  # fmt: skip
 
 

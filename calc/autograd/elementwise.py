@@ -77,7 +77,7 @@ def clamp_in_place(x: Tensor) -> Tensor:
 
 
 def clamp(x: Tensor, bounds: int) -> Tensor:
-    """x within one bound or two: saves x; the backward compares it with each."""
+    """x within one bound or two: saves x; the backward compares it with each, and puts a number where it is beyond."""
     shape, dtype, first = x.shape, x.dtype, x.heads_first
 
     def backward(g: Tensor) -> tuple[Tensor]:
@@ -169,7 +169,7 @@ def scale_in_place(x: Tensor) -> Tensor:
 
 
 def mul_in_place(x: Tensor, numbers: Tensor) -> Tensor:
-    """x *= numbers of the same shape that have no gradient: into x itself; saves the numbers."""
+    """x *= numbers that have no gradient: into x itself; saves the numbers."""
     shape, dtype = x.shape, x.dtype
     return record(
         "mul_",
@@ -249,7 +249,7 @@ def expm1(x: Tensor) -> Tensor:
 
 
 def square(x: Tensor) -> Tensor:
-    """x ** 2: saves x."""
+    """x ** 2, or to another fixed power: saves x."""
     shape, dtype = x.shape, x.dtype
 
     def backward(g: Tensor) -> tuple[Tensor]:

@@ -243,7 +243,7 @@ def record(
     saves_output: bool = False,
     heads_first: bool = False,
     result: Storage | None = None,
-    extra: Sequence[tuple[Shape, str, str]] = (),
+    extra: Sequence[tuple[Shape, str, str] | tuple[Shape, str, str, int]] = (),
     pinned: Sequence[Storage] = (),
     takes_saved: bool = False,
 ) -> Tensor:
@@ -263,7 +263,7 @@ def record(
                 break
     if not tracked:
         y = Tensor(shape, dtype, Storage(shape, dtype, op) if result is None else result, heads_first)
-        unused = [Storage(s, d, o) for s, d, o in extra]  # made all the same, and let go
+        unused = [Storage(*one) for one in extra]  # made all the same, and let go
         return y
     recompute, checkpoint = mode.recompute, mode.checkpoint
     passing: tuple[Storage, ...] = ()
@@ -284,11 +284,14 @@ def record(
         storage, others = recompute.outputs.popleft()
     else:
         storage = Storage(shape, dtype, op) if result is None else result
-        others = tuple([Storage(s, d, o) for s, d, o in extra]) if extra else ()
+        others = tuple([Storage(*one) for one in extra]) if extra else ()
     y = Tensor(shape, dtype, storage, heads_first)
     y.requires_grad = True
     if recompute is not None:
-        if passing or recompute.passes:
+        if recompute.outlived:
+            kept = (*saved, storage, *others) if saves_output else (*saved, *others)
+            y.node = Passing(kept, tuple([t.node for t in inputs]))
+        elif passing or recompute.passes:
             recompute.passes = True
             y.node = Passing(passing, tuple([t.node for t in inputs]))
         if saves_output:
@@ -323,7 +326,7 @@ class Checkpoint:
     `keeps` names operations whose results are kept all the same, so that the second run need not compute them again.
     """
 
-    __slots__ = ("again", "keeps", "kept", "number", "origin", "outputs", "owners", "passes", "ran")
+    __slots__ = ("again", "keeps", "kept", "number", "origin", "outlived", "outputs", "owners", "passes", "ran")
 
     def __init__(self, again: Callable[[], Any], keeps: frozenset[str] = frozenset()) -> None:
         self.again: Callable[[], Any] | None = again
@@ -334,6 +337,8 @@ class Checkpoint:
         self.kept: list[Storage | None] = []
         self.passes = False
         """Something was saved that nobody waits for, so that it matters which results are alive."""
+        self.outlived = False
+        """Someone outside keeps results of the second run, and with them what led to them."""
         self.ran = False
         self.origin = (active.ledger.block, active.ledger.scope)
 

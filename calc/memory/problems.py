@@ -19,7 +19,7 @@ from calc.memory.recipes import PRECISIONS, flash_runs, optimizer_of, recipe
 from calc.memory.refused import Refused
 from calc.memory.sharded import refuse_sharded_model, refuse_sharding, sharding_notes
 from calc.memory.stored_weights import as_stored, stored_problems
-from calc.model.adapters import layer_of, targeted
+from calc.model.adapters import WITHOUT_ADAPTER, layer_of, targeted
 from calc.model.attention import FLASH_HEAD_DIM
 from calc.model.counting import of_architecture
 from calc.model.family import Architecture
@@ -86,6 +86,16 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                 "without_kernels",
                 f"This is {model.name} on torch's own operations, as transformers runs it without {' and '.join(model.family.packages)}; "
                 "kernels of an installed package keep other tensors, mostly fewer.",
+                "model",
+                blocking=False,
+            )
+        )
+    if model is not None and model.family.mended:
+        found.append(
+            Problem(
+                "class_is_mended",
+                f"The class of {model.name} in transformers 5.24.0 ends with an AttributeError, since its text model's output has no "
+                f"{model.family.mended}; this is its step where that is mended.",
                 "model",
                 blocking=False,
             )
@@ -218,6 +228,7 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
     refuse_offload(plan, model)
     refuse_sharded_model(plan, model, lambda: _parameters(model))
     refuse_parameter_adapters(plan, model.model_type)
+    refuse_layers(plan, model.model_type, model.name)
     if not isinstance(plan, FullFineTuning) and plan.lora.target_modules != "all-linear":
         refuse_targets(plan, model.model_type, model.name, _parameters(model))
 
@@ -247,6 +258,21 @@ def refuse_parameter_adapters(plan: Plan, model_type: str) -> None:
             "parameter_adapters",
             f"PEFT adapts the experts themselves here, for which it has no {what[0]}: do without it, or adapt the attention's layers only.",
             what[1],
+        )
+
+
+def refuse_layers(plan: Plan, model_type: str, name: str) -> None:
+    """Layers that PEFT puts no adapter on in this type."""
+    if isinstance(plan, FullFineTuning) or model_type not in WITHOUT_ADAPTER:
+        return
+    targets = plan.lora.target_modules
+    convolution = [] if targets == "all-linear" else ["conv1d"]
+    meant = [layer for layer in ("out_proj", *convolution) if targeted(layer, targets)]
+    if meant:
+        raise Refused(
+            "no_adapter_here",
+            f"PEFT puts no adapter on {' and '.join(meant)} of {name}, since kernels would pass it by: name the other layers, such as in_proj.",
+            "plan.lora.target_modules",
         )
 
 
@@ -297,6 +323,27 @@ def _refuse_gaps(plan: Plan, model: Architecture) -> None:
             f"under autocast over 16-bit weights {model.name} adds up numbers of two dtypes, which PyTorch refuses; choose bf16 or bf16-mixed.",
             "plan.precision",
         )
+    if (
+        "all-linear adapters in the tower" in model.family.gaps
+        and not isinstance(plan, FullFineTuning)
+        and plan.lora.target_modules == "all-linear"
+        and plan.images.train_vision
+    ):
+        raise Refused(
+            "not_modelled",
+            f"all-linear adapts the convolution of {model.name}'s patches too, which is not modelled yet; freeze the vision tower, or name "
+            "layers: q_proj, k_proj, v_proj, o_proj, qkv.",
+            "plan.lora.target_modules",
+        )
+    if "adapters on every linear layer" in model.family.gaps and not isinstance(plan, FullFineTuning):
+        targets = plan.lora.target_modules
+        if targets == "all-linear" or "router" in targets:
+            raise Refused(
+                "class_fails",
+                f"the router of {model.name} hands back two results, which PEFT's adapters cannot add to; name other layers: q_proj, k_proj, "
+                "v_proj, o_proj, gate_proj, up_proj, down_proj.",
+                "plan.lora.target_modules",
+            )
 
 
 def _refuse_kernels(plan: Plan, model: Architecture) -> None:

@@ -170,12 +170,6 @@ def _refuse_fully_sharded(plan: Plan) -> None:
             f"{strategy} is modelled for transformers 5.24 only, not for {FRAMEWORKS[plan.framework].label}.",
             "plan.framework",
         )
-    if plan.loss != "eager" or plan.kernels != "eager":
-        raise Refused(
-            "kernels_not_modelled",
-            f"replaced kernels are not modelled under {strategy} yet; choose loss eager and kernels eager.",
-            "plan.loss" if plan.loss != "eager" else "plan.kernels",
-        )
 
 
 def _refuse_base(plan: QLora) -> None:

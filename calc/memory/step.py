@@ -140,8 +140,13 @@ def run(
     the highest at these sizes. Without `list_saved` the tensors kept for the backward pass are counted and not listed.
     """
     dims = architecture.dims
+    # What enters the first block has no gradient where only adapters are trained, so the second may be the first to keep what all share.
+    frozen = recipe.adapters is not None and recipe.checkpointing == "none"
     chosen, stands = representatives(
-        dims.kinds, last=recipe.sharded is not None or recipe.offloads, lead=WAITING + 1 if recipe.offloads else 0
+        dims.kinds,
+        last=recipe.sharded is not None or recipe.offloads,
+        lead=WAITING + 1 if recipe.offloads else 0,
+        first=2 if frozen else 1,
     )
     represents = [0] * len(chosen)
     for place in stands:
@@ -277,6 +282,7 @@ def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
     else:
         loss, logits = architecture.family.loss(m, x)
     del x
+    m.frame.clear()
     returned(m, logits)
     return loss
 

@@ -17,6 +17,7 @@ from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
 from calc.autograd.offload import AWAY
 from calc.autograd.quantized import int8_mm, packed4_mm
+from calc.autograd.shapes import row_by_row
 from calc.autograd.storage import ACTIVATIONS, CASTS, SIZE, Standing, Storage, active
 from calc.autograd.tensor import (
     Accumulate,
@@ -278,8 +279,8 @@ class Modules:
             lowered = cast(x, self.recipe.autocast) if x.accumulator is None else self.lowered(x)
             if transposed:  # addmm has its bias in front
                 bias = None if bias is None else self.lowered(bias)
-            return mm(lowered, weight, bias, transposed=transposed)
-        return mm(x, weight, bias, transposed=transposed)
+            return mm(row_by_row(lowered), weight, bias, transposed=transposed)
+        return mm(row_by_row(x), weight, bias, transposed=transposed)
 
     def embedding(
         self, name: str, ids: Tensor, num_rows: int, width: int, role: Role = "embedding", *, scaled: bool = False

@@ -177,7 +177,6 @@ def test_mixed_precision_without_autocast_is_said() -> None:
             2,
             "plan.gradient_accumulation_steps",
         ),
-        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "loss": "liger"}, 2, "plan.loss"),
         ({"sharding": {"strategy": "fsdp2", "data_parallel": 2, "offload": "optimizer"}}, 2, "plan.sharding.offload"),
         ({"sharding": {"strategy": "ddp", "data_parallel": 2, "offload": "all"}}, 2, "plan.sharding.offload"),
         ({"sharding": {"offload": "all"}}, 1, "plan.sharding.offload"),

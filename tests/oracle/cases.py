@@ -193,6 +193,20 @@ FP32_ENCODERS = (
     ),
 )
 """Encoders whose class runs in fp32 only, and that it does not run otherwise."""
+RECURRENT_NAMES = named(MORE, "recurrent")
+RECURRENT = (
+    Grid(RECURRENT_NAMES, batches=((1, 64), (1, 16), (2, 10))),
+    Grid(
+        [
+            name
+            for name in RECURRENT_NAMES
+            if MODELS[name].config in ("MambaConfig", "Mamba2Config", "FalconMambaConfig")
+        ],
+        precision=("bf16", "bf16-autocast"),
+        more=lora(24, targets=(["in_proj", "x_proj"],), dropout=0.05),
+    ),
+)
+"""One sequence, one chunk and less; and adapters on layers that PEFT does not refuse."""
 LINEARS = ((4096, 4096), (1024, 4096), (11008, 4096), (264, 520), (100, 37), (8960, 1536), (14336, 4096), (128256, 64))
 
 TRUTHS = (
@@ -225,6 +239,7 @@ TRUTHS = (
                     more=lora(24, targets=(targets, "all-linear"), dropout=0.05),
                 ),
                 *(FP32_ENCODERS if kind == "encoders" else ()),
+                *(RECURRENT if kind == "recurrent" else ()),
             ),
             sample=4,
         )
@@ -293,6 +308,9 @@ TRUTHS = (
             {"graph": "three uses"},
             {"graph": "tied by transposes"},
             {"graph": "a leaf used twice"},
+            {"graph": "rows picked"},
+            {"graph": "columns gathered"},
+            {"graph": "largest of rows"},
             *rows(
                 Grid(
                     DENSE_TINY, batches=((2, 64),), precision=("fp32", "bf16-mixed"), gradient_checkpointing=("none",)
@@ -485,6 +503,22 @@ TRUTHS = (
                 more=({"framework": "transformers-4.44"}, {"framework": "transformers-4.57"}),
             ),
             Grid(("llama@2", "phi3@2"), precision=("bf16", "bf16-mixed"), more=({"framework": "transformers-4.57"},)),
+            Grid(
+                ("mixtral-8x7b@2",),
+                batches=((2, 512),),
+                precision=("bf16", "bf16-mixed"),
+                more=({"framework": "transformers-4.44"}, {"framework": "transformers-4.57"}),
+            ),
+            Grid(
+                ("mixtral-8x7b@2",),
+                batches=((2, 512),),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple(
+                    adapted | {"framework": framework}
+                    for framework in ("transformers-4.44", "transformers-4.57")
+                    for adapted in lora(8, (["q_proj", "v_proj"],))
+                ),
+            ),
             Grid(
                 ("llama-3-8b@2",),
                 batches=((2, 1024),),
@@ -750,6 +784,34 @@ TRUTHS = (
             ),
         ),
         sample=4,
+    ),
+    Truth(
+        "sharding_kernels",
+        "One rank's step under FSDP2 and FSDP1 with Liger's kernels and losses",
+        "sharding",
+        rows(
+            *(
+                grid
+                for strategy in ("fsdp2", "fsdp")
+                for kernels in KERNELS
+                for grid in (
+                    Grid(
+                        ("llama@2", "qwen2@2", *(() if "kernels" in kernels else ("qwen3_moe@2",))),
+                        batches=((2, 64),),
+                        precision=("bf16", "bf16-mixed"),
+                        more=tuple(kernels | shares for shares in sharded(strategy, 2, 4)),
+                    ),
+                    Grid(
+                        ("llama-3-8b@2", "qwen2.5-3b@2"),
+                        batches=((2, 1024),),
+                        precision=("bf16", "bf16-mixed"),
+                        gradient_checkpointing=("full",),
+                        more=tuple(kernels | shares for shares in sharded(strategy, 8)),
+                    ),
+                )
+            )
+        ),
+        sample=2,
     ),
     Truth(
         "sharding_variants",

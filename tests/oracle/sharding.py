@@ -167,7 +167,17 @@ class ShardedStep(train_step.Step):
     def forward(self, batch: dict[str, torch.Tensor], observe: bool) -> torch.Tensor:
         if self.plan["sharding"]["strategy"] == "ddp":
             return super().forward(batch, observe=False)
+        if self.plan.get("loss") == "chunked":
+            import fused
+
+            return fused.chunked_loss(self.model, batch)
         return self.model(**batch).loss
+
+
+class NoDevice(FakeTensorMode):
+    """There is no device to move a number to, also while CUDA is said to be available: its value stays known on the host."""
+
+    avoid_device_init = True
 
 
 def measure(case: dict[str, Any]) -> dict[str, Any]:
@@ -182,7 +192,7 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
             if copies == 1
             else init_device_mesh("cuda", (copies, ranks // copies), mesh_dim_names=("replicate", "shard"))
         )
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        with NoDevice(allow_non_fake_inputs=True):
             model = train_step.build_model(case["model"], case["plan"])
             whole = {
                 "parameters": sum(p.numel() for p in model.parameters()),

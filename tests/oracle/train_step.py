@@ -298,6 +298,8 @@ class Step:
                     self._backward(loss, optimizer, scaler)
                     del loss
             measured["live_after_backward"] = live.live - standing
+            if in_vain := sum(p.numel() for p in self.trained if p.grad is None):
+                measured["without_gradient"] = in_vain
             live.phase = "optimizer step"
             self._update(optimizer, scaler)
             measured["peaks"] = {name: peak.bytes for name, peak in live.peaks.items() if name in PHASES}

@@ -25,6 +25,8 @@ SENTENCES = {
         "fp16 가중치는 GradScaler로 학습할 수 없습니다. fp16-mixed를 고르거나 어댑터를 학습하세요.",
     "a master copy is not kept for adapters; choose bf16 or bf16-autocast.":
         "어댑터에는 마스터 사본을 두지 않습니다. bf16이나 bf16-autocast를 고르세요.",
+    "PEFT puts no adapter on {} of {}, since kernels would pass it by: name the other layers, such as in_proj.":
+        "{1}의 {0}에는 PEFT가 어댑터를 붙이지 않습니다. 커널이 어댑터를 지나치기 때문입니다. in_proj 같은 다른 층을 적으세요.",
     "{} has no known capacity.": "{}의 용량을 알 수 없습니다.",
     "transformers refuses {} for {}; it takes {}.": "transformers는 {1}에서 {0} 구현을 받지 않습니다. 가능한 것: {2}.",
     "transformers cannot checkpoint the layers of {}; choose none.": "transformers는 {}의 층을 체크포인팅할 수 없습니다. 없음을 고르세요.",
@@ -33,6 +35,20 @@ SENTENCES = {
         "여기서 {}는 하나의 파라미터라서 PEFT는 둘 다 바꾸거나 둘 다 두어야 합니다. {}와 함께 나머지도 적거나, 빼세요.",
     "PEFT adapts the experts themselves here, for which it has no {}: do without it, or adapt the attention's layers only.":
         "여기서 PEFT는 전문가 자체를 바꾸며, 그 경우 {}를 쓸 수 없습니다. 쓰지 않거나 어텐션 층만 대상으로 삼으세요.",
+    "The class of {} in transformers 5.24.0 ends with an AttributeError, since its text model's output has no {}; this is its step where "
+    "that is mended.":
+        "transformers 5.24.0의 {} 클래스는 텍스트 모델의 출력에 {}이(가) 없어 AttributeError로 끝납니다. 이 값은 그것을 고친 클래스의 스텝입니다.",
+    "all-linear adapts the convolution of {}'s patches too, which is not modelled yet; freeze the vision tower, or name layers: q_proj, "
+    "k_proj, v_proj, o_proj, qkv.":
+        "all-linear는 {}의 패치 합성곱에도 어댑터를 붙이며, 이는 아직 모델링되지 않았습니다. 비전 타워를 고정하거나 층을 적으세요: q_proj, k_proj, v_proj, "
+        "o_proj, qkv.",
+    "the router of {} hands back two results, which PEFT's adapters cannot add to; name other layers: q_proj, k_proj, v_proj, o_proj, "
+    "gate_proj, up_proj, down_proj.":
+        "{}의 라우터는 결과를 둘 돌려주므로 PEFT의 어댑터를 더할 수 없습니다. 다른 층을 적으세요: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
+        "down_proj.",
+    "the image processor of {} makes {} pixels, which meet {} weights in its tower, and PyTorch refuses that product without autocast; "
+    "choose bf16 or bf16-mixed.":
+        "{}의 이미지 프로세서는 {} 픽셀을 만들고, 비전 타워에서 {} 가중치와 만납니다. PyTorch는 autocast 없이 그런 곱을 거부합니다. bf16이나 bf16-mixed를 고르세요.",
     "no layer of {} is meant by these target modules; its layers are {}.": "이 대상 모듈에 해당하는 층이 {}에 없습니다. 있는 층: {}.",
     "{} replaces the whole forward pass, which is not modelled yet; the nearest kernels are liger's.":
         "{}는 순전파 전체를 바꾸며 아직 모델링되지 않았습니다. 가장 가까운 커널은 liger입니다.",
@@ -97,8 +113,6 @@ SENTENCES = {
     "gradient accumulation is not modelled under {} with copies or host memory, nor under fsdp; set it to 1, or take fsdp2 alone.":
         "{}에서 사본이나 호스트 메모리를 쓰는 경우와 fsdp에서는 그래디언트 누적이 모델링되지 않았습니다. 1로 두거나 fsdp2만 쓰세요.",
     "{} is modelled for transformers 5.24 only, not for {}.": "{}는 transformers 5.24에 대해서만 모델링되어 있습니다({}는 없음).",
-    "replaced kernels are not modelled under {} yet; choose loss eager and kernels eager.":
-        "{}에서 대체 커널은 아직 모델링되지 않았습니다. 손실과 커널을 eager로 두세요.",
     "{} is modelled only where the activations of the model are; choose ddp, or one GPU.":
         "{}는 활성값이 모델링된 모델에서만 가능합니다. ddp나 단일 GPU를 고르세요.",
     "{} is modelled for language models with one stack of layers, not for {}; choose ddp.":
