@@ -107,6 +107,7 @@ FAMILIES = (
         buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         masks_states=True,
         packages=("mamba-ssm", "causal-conv1d"),
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/bamba/modeling_bamba.py",
     ),
 )

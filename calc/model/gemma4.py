@@ -277,6 +277,7 @@ FAMILIES = (
         body=body,
         head=head,
         buffers=buffers,
+        gaps=frozenset(("activations in host memory",)),
         source="transformers 5.24.0, models/gemma4/modeling_gemma4.py",
     ),
 )

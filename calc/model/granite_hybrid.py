@@ -172,6 +172,7 @@ FAMILIES = (
         buffers=lambda dims, size: rotary_buffers(dims.head_dim) if dims.rotates else 0,
         masks_states=True,
         packages=("mamba-ssm", "causal-conv1d"),
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/granitemoehybrid/modeling_granitemoehybrid.py",
     ),
 )

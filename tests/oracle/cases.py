@@ -178,9 +178,12 @@ OPTIMIZER_ROWS: tuple[Case, ...] = (
 )
 NOT_ALONE = (
     "persimmon@2", "gpt_neo@2", "phimoe@2", "gpt_oss@2", "glm4_moe@2", "ernie4_5_moe@2", "deepseek_v3@2", "jetmoe@2", "exaone_moe@4",
-    "youtu@2",
+    "youtu@2", "granite4@2", "granite4-hybrid@5", "bamba@5", "jamba@7", "mamba@2", "mamba-bias@2", "falcon_mamba@2", "mamba2@2",
+    "mamba2-bias@2", "minimax@5", "minimax-short@5", "gemma4_dense@9", "gemma4_moe@9", "gemma4_small@9",
 )  # fmt: skip
 """Models whose saved tensors are not known one by one, in their order."""
+NOT_AWAY = ("jetmoe@2", "gemma4_dense@9", "gemma4_moe@9", "gemma4_small@9")
+"""Those that cannot be checkpointed, or whose layers are handed more than hidden states."""
 FP32_NAMES = named(MORE, "fp32 encoder")
 FP32_ENCODERS = (
     Grid(FP32_NAMES, batches=((2, 56), (3, 64), (1, 80)), precision=("fp32",)),
@@ -709,12 +712,12 @@ TRUTHS = (
                 ),
             ),
             Grid(
-                [name for name in (*ALL_TINY, *named(MORE, "decoder")) if name not in NOT_ALONE],
+                [name for name in (*ALL_TINY, *named(MORE, "decoder", "recurrent")) if name not in NOT_ALONE],
                 gradient_checkpointing=("none",),
                 more=({"sharding": {"activation_offload": True}},),
             ),
             Grid(
-                [name for name in (*ALL_TINY, *named(MORE, "decoder")) if name != "jetmoe@2"],
+                [name for name in (*ALL_TINY, *named(MORE, "decoder", "recurrent")) if name not in NOT_AWAY],
                 gradient_checkpointing=("full",),
                 more=({"sharding": {"activation_offload": True}},),
             ),
