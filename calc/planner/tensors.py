@@ -81,7 +81,6 @@ KEEPERS: Table[Keeper] = Table(
     Keeper("index_add", "Gradients come from the places that were added to."),
     Keeper("scatter_", "Gradients come from the places that were written to."),
     Keeper("masked_scatter", "The mask says which gradients go to tokens and which to images."),
-    Keeper("convolution", "A kernel's gradient is the product of its input and the incoming gradient."),
     Keeper("grid_sampler_2d", "Gradients go to the pixels around each point that was read."),
     Keeper("topk", "Gradients go to the chosen experts."),
     Keeper("max", "The gradient goes to the largest."),
