@@ -298,7 +298,8 @@ class Step:
                     self._backward(loss, optimizer, scaler)
                     del loss
             measured["live_after_backward"] = live.live - standing
-            if in_vain := sum(p.numel() for p in self.trained if p.grad is None):
+            in_vain = sum(p.numel() for p in self.trained if p.grad is None)
+            if in_vain and not self.in_backward:  # which lets every gradient go
                 measured["without_gradient"] = in_vain
             live.phase = "optimizer step"
             self._update(optimizer, scaler)
@@ -328,7 +329,7 @@ class Step:
 
     def _prepare_optimizer(self) -> tuple[torch.optim.Optimizer, torch.amp.GradScaler | None]:
         """The optimizer with its states, as every step but the first finds it."""
-        if self.plan.get("optimizer_in_backward") or self.plan["optimizer"] not in OPTIMIZERS:
+        if self.in_backward:
             return self._stepping_in_backward(), None
         optimizer = OPTIMIZERS[self.plan["optimizer"]](self._groups())
         scaler = torch.amp.GradScaler(DEVICE) if self.plan["precision"] in SCALED else None
@@ -338,6 +339,11 @@ class Step:
             parameter.grad = torch.empty_like(parameter)
         self._update(optimizer, scaler)
         return optimizer, scaler
+
+    @property
+    def in_backward(self) -> bool:
+        """Whether the optimizer steps inside the backward pass."""
+        return bool(self.plan.get("optimizer_in_backward")) or self.plan["optimizer"] not in OPTIMIZERS
 
     def _stepping_in_backward(self) -> Any:
         """An optimizer that steps inside the backward pass, with its states: a step was done."""
