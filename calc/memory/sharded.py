@@ -18,6 +18,8 @@ PRECISIONS_OF = {
     "fsdp2": ("bf16", "fp32", "bf16-mixed"),
 }
 """Words of `plan.precision` that are modelled under each strategy; a strategy that is not here is not modelled."""
+KERNELS_OVER_SHARES = ("eager", "liger")
+"""Words of `plan.kernels` that were recorded with shared weights."""
 OPTIMIZERS_OF_SHARES = {"fsdp2": ("adamw_torch_fused", "adamw_torch", "sgd"), "fsdp": ("adamw_torch_fused",)}
 """Optimizers that work element by element, so that a share of a weight has a share of its states, and that were recorded; with flat parameters
 what a step makes for each group would hang on the order in which tensors lie in them."""
@@ -29,17 +31,28 @@ FLAT = 16
 
 def sharding_notes(plan: Plan) -> tuple[Problem, ...]:
     """What the owner of a sharded plan should know."""
-    if plan.sharding.strategy not in ("fsdp", "fsdp2") or plan.precision not in ("bf16-mixed", "bf16-autocast"):
-        return ()
-    return (
-        Problem(
-            "sharding_without_autocast",
-            "Mixed precision is that of FSDP itself here. The Trainer puts autocast around it as well, under which layer norms give fp32: "
-            "models with LayerNorm then keep more for the backward pass.",
-            "plan.precision",
-            blocking=False,
-        ),
-    )
+    found = []
+    if plan.sharding.strategy == "fsdp2":
+        found.append(
+            Problem(
+                "sharding_groups",
+                "Weights are gathered by block, and those outside the blocks together. accelerate 1.15 gathers an embedding that is not tied by "
+                "itself, and holds it only while it is used: less than here while blocks run.",
+                "plan.sharding.strategy",
+                blocking=False,
+            )
+        )
+    if plan.sharding.strategy in ("fsdp", "fsdp2") and plan.precision in ("bf16-mixed", "bf16-autocast"):
+        found.append(
+            Problem(
+                "sharding_without_autocast",
+                "Mixed precision is that of FSDP itself here. The Trainer puts autocast around it as well, under which layer norms give fp32: "
+                "models with LayerNorm then keep more for the backward pass.",
+                "plan.precision",
+                blocking=False,
+            )
+        )
+    return tuple(found)
 
 
 def refuse_sharding(scenario: Scenario) -> None:
@@ -169,6 +182,12 @@ def _refuse_fully_sharded(plan: Plan) -> None:
             "framework_not_modelled",
             f"{strategy} is modelled for transformers 5.24 only, not for {FRAMEWORKS[plan.framework].label}.",
             "plan.framework",
+        )
+    if plan.kernels not in KERNELS_OVER_SHARES:
+        raise Refused(
+            "kernels_not_modelled",
+            f"{plan.kernels} kernels are not modelled under {strategy} yet; choose {' or '.join(KERNELS_OVER_SHARES)}.",
+            "plan.kernels",
         )
 
 

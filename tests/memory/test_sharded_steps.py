@@ -138,8 +138,13 @@ def test_the_surface_knows_every_micro_batch(each: bool) -> None:
 def test_mixed_precision_without_autocast_is_said() -> None:
     """FSDP's own is what was recorded; the Trainer adds autocast."""
     plan = {"precision": "bf16-mixed", "sharding": {"strategy": "fsdp2", "data_parallel": 2}}
-    assert [note.code for note in estimate(asked(LLAMA, plan, 2)).problems] == ["sharding_without_autocast"]
-    assert estimate(asked(LLAMA, plan | {"precision": "bf16"}, 2)).problems == ()
+
+    def notes(**more: Any) -> list[str]:
+        return [note.code for note in estimate(asked(LLAMA, plan | more, 2)).problems]
+
+    assert notes() == ["sharding_groups", "sharding_without_autocast"]
+    assert notes(precision="bf16") == ["sharding_groups"]
+    assert notes(precision="bf16", sharding={"strategy": "fsdp", "data_parallel": 2}) == []
 
 
 @pytest.mark.parametrize(
@@ -172,6 +177,7 @@ def test_mixed_precision_without_autocast_is_said() -> None:
         ),
         ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "optimizer": "adafactor"}, 2, "plan.optimizer"),
         ({"sharding": {"strategy": "ddp", "data_parallel": 2}, "optimizer": "lomo"}, 2, "plan.optimizer"),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "kernels": "foak"}, 2, "plan.kernels"),
         (
             {"sharding": {"strategy": "fsdp", "data_parallel": 2}, "gradient_accumulation_steps": 2},
             2,

@@ -796,7 +796,7 @@ TRUTHS = (
             *(
                 grid
                 for strategy in ("fsdp2", "fsdp")
-                for kernels in KERNELS
+                for kernels in (*KERNELS, {"loss": "cce"})
                 for grid in (
                     Grid(
                         ("llama@2", "qwen2@2", *(() if "kernels" in kernels else ("qwen3_moe@2",))),
@@ -812,7 +812,17 @@ TRUTHS = (
                         more=tuple(kernels | shares for shares in sharded(strategy, 8)),
                     ),
                 )
-            )
+            ),
+            Grid(
+                ("llama@2",),
+                batches=((2, 64),),
+                more=tuple(
+                    kernels | adapted | shares
+                    for kernels in (*KERNELS, {"loss": "cce"})
+                    for adapted in lora(24, ("all-linear",))
+                    for shares in sharded("fsdp2", 4)
+                ),
+            ),
         ),
         sample=2,
     ),

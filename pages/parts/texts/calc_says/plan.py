@@ -82,6 +82,10 @@ SENTENCES = {
         "호스트 메모리 오프로드는 fsdp와 fsdp2에서(가중치, 그래디언트, 상태 모두) 모델링되어 있고 {}에는 없습니다. none으로 두거나 paged 옵티마이저를 쓰세요.",
     "weights stay gathered after the forward pass under fsdp and fsdp2 only; under {} leave it on.":
         "순전파 뒤에 가중치를 모아 두는 것은 fsdp와 fsdp2에서만 됩니다. {}에서는 켜진 채로 두세요.",
+    "Weights are gathered by block, and those outside the blocks together.": "가중치는 블록마다 모으고, 블록 밖의 것은 함께 모읍니다.",
+    "accelerate 1.15 gathers an embedding that is not tied by itself, and holds it only while it is used: less than here while blocks run.":
+        "accelerate 1.15는 묶이지 않은 임베딩을 따로 모아 쓰는 동안만 둡니다. 블록이 도는 동안은 여기보다 적습니다.",
+    "{} kernels are not modelled under {} yet; choose {}.": "{1}에서 {0} 커널은 아직 모델링되지 않았습니다. 고를 수 있는 것: {2}.",
     "{} with {} is not modelled yet: {}.": "{1} 조건의 {0} 모델은 아직 모델링되지 않았습니다: {2}.",
     "fp16 weights": "fp16 가중치",
     "a quantised base": "양자화된 기반 모델",
