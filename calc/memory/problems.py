@@ -98,6 +98,21 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                 blocking=False,
             )
         )
+    if (
+        model is not None
+        and "adapters by name in the tower" in model.family.gaps
+        and not isinstance(plan, FullFineTuning)
+        and plan.lora.target_modules != "all-linear"
+    ):
+        found.append(
+            Problem(
+                "named_in_the_tower",
+                f"PEFT stops at these names, which layers of a class that it does not know have too in {model.name}'s towers; give it a pattern "
+                "that begins with the language model. Adapters of that alone are counted here.",
+                "plan.lora.target_modules",
+                blocking=False,
+            )
+        )
     if model is not None and not isinstance(plan, FullFineTuning):
         _, bare = converted(model.model_type, plan.lora.target_modules, FRAMEWORKS[plan.framework].grouped_experts)
         if "gate_up_proj" in bare or "down_proj" in bare:

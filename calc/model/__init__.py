@@ -37,6 +37,7 @@ FAMILY_FILES = (
     "llama4_vision",
     "llava",
     "gemma3_vision",
+    "gemma4_vision",
     "mistral3",
     "qwen2_5_vl",
     "qwen2_vl",

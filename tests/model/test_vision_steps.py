@@ -244,6 +244,17 @@ def test_a_class_that_fails_as_it_stands_is_told() -> None:
         assert codes == [problem.code for problem in answer.problems if problem.code == "class_is_mended"]
 
 
+def test_gemma_4_trains_on_text_and_tells_what_peft_stops_at() -> None:
+    """Its towers stand by: images are refused, and layers named as in them need a pattern."""
+    for targets, codes in (("all-linear", []), (["q_proj", "v_proj"], ["named_in_the_tower"])):
+        plan = {"method": "lora", "micro_batch_size": 1, "seq_len": 64, "lora": {"target_modules": targets}}
+        answer = estimate(Scenario.model_validate({"model": {"config": CONFIGS["gemma4_small@2"]}, "plan": plan}))
+        assert codes == [problem.code for problem in answer.problems if problem.code == "named_in_the_tower"]
+    plan |= {"images": {"per_sequence": 1}}
+    with pytest.raises(Refused, match="not modelled yet"):
+        estimate(Scenario.model_validate({"model": {"config": CONFIGS["gemma4_small@2"]}, "plan": plan}))
+
+
 def test_all_linear_means_a_convolution_too_in_glm_4_5v() -> None:
     """PEFT turns it into the layers' last names there, and the patches' convolution is called as two of them are."""
     for part, refused in (({}, True), ({"train_vision": False}, False)):

@@ -58,8 +58,16 @@ NOISE = (
     "chunk_size_feed_forward",
     "dtype",
 )
-PROJECTOR = ("multi_modal_projector", "visual.merger", "deepstack_merger", "connector", "mlp1")
-TOWER = ("vision_tower", "visual.", "vision_model")
+PROJECTOR = (
+    "multi_modal_projector",
+    "visual.merger",
+    "deepstack_merger",
+    "connector",
+    "mlp1",
+    "embed_vision",
+    "embed_audio",
+)
+TOWER = ("vision_tower", "visual.", "vision_model", "audio_tower")
 SEQUENCE = ("input_ids", "labels")
 
 
@@ -70,13 +78,20 @@ def part_of(name: str) -> str:
     return "vision" if any(word in name for word in TOWER) else "text"
 
 
+def attention_of(config: Any, plan: dict[str, Any]) -> str | dict[str, str]:
+    """The implementation of each part; a tower that hears has only an eager one, which it takes by itself where nothing is said."""
+    if getattr(config, "audio_config", None) is None:
+        return plan["attention"]
+    return dict.fromkeys(("", "text_config", "vision_config"), plan["attention"]) | {"audio_config": "eager"}
+
+
 def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     """The model on the pretended GPU, with the parts that the plan freezes frozen."""
     row = MODELS[name]
     config = getattr(transformers, row.config)(**row.given)
     with torch.device(DEVICE):
         model = transformers.AutoModelForImageTextToText.from_config(
-            config, attn_implementation=plan["attention"], **{DTYPE: WEIGHTS[plan["precision"]]}
+            config, attn_implementation=attention_of(config, plan), **{DTYPE: WEIGHTS[plan["precision"]]}
         )
     model.tie_weights()
     model.train()
