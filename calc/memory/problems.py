@@ -230,10 +230,10 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
             f"transformers cannot checkpoint the layers of {model.name}; choose none.",
             "plan.gradient_checkpointing",
         )
-    if plan.attention.startswith("flash") and model.dims.head_dim > FLASH_HEAD_DIM:
+    if plan.attention.startswith("flash") and model.dims.widest_head > FLASH_HEAD_DIM:
         raise Refused(
             "head_too_wide",
-            f"FlashAttention takes heads of up to {FLASH_HEAD_DIM}, not {model.dims.head_dim}; choose sdpa.",
+            f"FlashAttention takes heads of up to {FLASH_HEAD_DIM}, not {model.dims.widest_head}; choose sdpa.",
             "plan.attention",
         )
     _refuse_gaps(plan, model)

@@ -38,6 +38,11 @@ class Dims:
     kinds: tuple[str, ...] = ()
     """What each layer is, in order: layers of one kind are alike."""
 
+    @property
+    def widest_head(self) -> int:
+        """The size of a head in the layers where it is widest."""
+        return self.head_dim
+
 
 def lm_head(m: Modules, x: Tensor) -> Tensor:
     """Hidden states to logits: the embedding's own table when tied, else a matrix called lm_head."""

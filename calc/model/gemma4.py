@@ -45,6 +45,11 @@ class Gemma4Dims(MixtureDims):
     double_wide: bool = False
     """Layers that use other layers' keys and values have a feed-forward twice as wide."""
 
+    @property
+    def widest_head(self) -> int:
+        """The size of a head in the layers where it is widest."""
+        return max(self.head_dim, self.global_head_dim)
+
 
 def body(m: Modules, ids: Tensor) -> Tensor:
     """Token ids (rows,) to hidden states (rows, hidden_size)."""
