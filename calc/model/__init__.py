@@ -36,6 +36,7 @@ FAMILY_FILES = (
     "llama4",
     "llama4_vision",
     "llava",
+    "llava_next",
     "gemma3_vision",
     "gemma4_vision",
     "mistral3",

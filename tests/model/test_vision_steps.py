@@ -200,6 +200,27 @@ def test_an_image_is_rounded_as_two_frames(size: tuple[int, int, int, int]) -> N
     assert "more than 200 times" in glm.unable(20, 20 * 201)
 
 
+UNPADDED = (
+    (336, 336, 3, 1176),
+    (100, 100, 3, 1176),
+    (1080, 1920, 5, 1948),
+    (3000, 4000, 5, 2340),
+    (480, 640, 5, 2340),
+    (2000, 500, 4, 1944),
+    (28, 4000, 4, 576),
+    (4032, 3024, 5, 2352),
+)
+"""Height, width, tiles and tokens that LLaVA-NeXT's processor makes with the small copy. From transformers 5.24.0."""
+
+
+@pytest.mark.parametrize("size", UNPADDED, ids=str)
+def test_a_padded_image_loses_its_padding_again(size: tuple[int, int, int, int]) -> None:
+    """And has a mark behind each line."""
+    height, width, tiles, tokens = size
+    seen = architecture({"model_type": "llava_next"}).dims.sight(height, width)
+    assert (tiles, tokens) == (seen.tiles, seen.tokens)
+
+
 SCOUT_TOWER = {"image_size": 336, "hidden_size": 1408, "vision_output_dim": 4096}
 
 

@@ -204,6 +204,13 @@ MODELS = {
             audio_config={"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "output_proj_dims": 72},
         ),
         seeing(
+            "llava_next",
+            "LlavaNextConfig",
+            {"model_type": "llama"},
+            TOWER | {"model_type": "clip_vision_model", "image_size": 56, "patch_size": 14},
+            image_grid_pinpoints=[[56, 112], [112, 56], [112, 112]],
+        ),
+        seeing(
             "smolvlm",
             "SmolVLMConfig",
             {"model_type": "llama"},
@@ -241,6 +248,7 @@ SIZES = {
     "llama4": (56, 112),
     "smolvlm": (56, 224),
     "idefics3": (56, 224),
+    "llava_next": (56, 84),
     "glm4v": (84, 112),
     "glm46v": (84, 112),
     "glm4v_moe": (84, 112),

@@ -21,6 +21,7 @@ from known_numbers import KnownNumbers
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes
 from train_step import DEVICE, DTYPE, PHASES, WEIGHTS, local
+from transformers.models.llava_next import modeling_llava_next
 from vision_models import MODELS
 
 # Numbers are drawn again until they lie within bounds, which a fake tensor cannot say of itself.
@@ -66,6 +67,7 @@ PROJECTOR = (
     "mlp1",
     "embed_vision",
     "embed_audio",
+    "image_newline",
 )
 TOWER = ("vision_tower", "visual.", "vision_model", "audio_tower")
 SEQUENCE = ("input_ids", "labels")
@@ -313,6 +315,18 @@ def _idefics3(config, count, height, width):
     return {"pixel_values": _pixels(count * tiles, 3, side, side), "pixel_attention_mask": real}, tokens
 
 
+def _llava_next(config, count, height, width):
+    """A small copy of the whole, and tiles of the grid that fits best, whose padding is taken off again in the model."""
+    side, patch = config.vision_config.image_size, config.vision_config.patch_size
+    best = modeling_llava_next.select_best_resolution((height, width), config.image_grid_pinpoints)
+    rows, columns = (n // patch for n in best)
+    with _disable_current_modes():
+        kept = modeling_llava_next.unpad_image(torch.zeros(1, rows, columns), (height, width)).shape
+    tiles = 1 + (best[0] // side) * (best[1] // side)
+    given = {"pixel_values": _pixels(count, tiles, 3, side, side), "image_sizes": _sizes(count, height, width)}
+    return given, (side // patch) ** 2 + kept[1] * (kept[2] + 1)
+
+
 PROCESSORS = {
     "llava": _llava,
     "gemma3": _gemma3,
@@ -326,6 +340,7 @@ PROCESSORS = {
     "glm4v_moe": _qwen,
     "internvl": _internvl,
     "llama4": _llama4,
+    "llava_next": _llava_next,
     "idefics3": _idefics3,
     "smolvlm": _idefics3,
 }
