@@ -45,6 +45,7 @@ FAMILY_FILES = (
     "paligemma",
     "internvl",
     "idefics3",
+    "aya_vision",
     "glm4v",
     "qwen3_vl",
     "bert",

@@ -154,6 +154,14 @@ def test_an_image_is_laid_on_the_recorded_canvas(size: tuple[int, int, int, int]
     assert (tiles, beside, 144 * tiles) == (seen.tiles, seen.beside, seen.tokens)
 
 
+@pytest.mark.parametrize("size", TILES, ids=str)
+def test_aya_vision_cuts_an_image_as_internvl_does(size: tuple[int, int, int]) -> None:
+    """Tiles of 364 pixels, in the grid whose shape is nearest: 169 tokens for each, and its name."""
+    config = {"model_type": "aya_vision", "vision_config": {"image_size": 364, "patch_size": 14}}
+    seen = architecture(config).dims.sight(*[round(n * 364 / 448) for n in size[:2]])
+    assert (size[2], 169 * size[2], 2 + size[2]) == (seen.tiles, seen.tokens, seen.beside)
+
+
 PIECES = (
     (336, 336, 17),
     (100, 100, 17),

@@ -211,6 +211,12 @@ MODELS = {
             image_grid_pinpoints=[[56, 112], [112, 56], [112, 112]],
         ),
         seeing(
+            "aya_vision",
+            "AyaVisionConfig",
+            {"model_type": "cohere2", "sliding_window": 1024, "layer_types": ["sliding_attention", "full_attention"]},
+            TOWER | {"model_type": "siglip_vision_model", "image_size": 56, "patch_size": 14, "vision_use_head": False},
+        ),
+        seeing(
             "smolvlm",
             "SmolVLMConfig",
             {"model_type": "llama"},
@@ -249,6 +255,7 @@ SIZES = {
     "smolvlm": (56, 224),
     "idefics3": (56, 224),
     "llava_next": (56, 84),
+    "aya_vision": (56, 112),
     "glm4v": (84, 112),
     "glm46v": (84, 112),
     "glm4v_moe": (84, 112),

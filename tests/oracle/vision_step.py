@@ -295,6 +295,16 @@ def _internvl(config, count, height, width):
     )
 
 
+def _aya(config, count, height, width):
+    """Whole tiles of the tower's size, and a small copy of the whole beside several."""
+    side, patch = config.vision_config.image_size, config.vision_config.patch_size
+    tiles = (height // side) * (width // side)
+    tiles += tiles > 1
+    return {"pixel_values": _pixels(count * tiles, 3, side, side)}, tiles * (
+        side // patch // config.downsample_factor
+    ) ** 2
+
+
 def _llama4(config, count, height, width):
     """Whole tiles of the tower's size, and a small copy of the whole beside several, in bf16."""
     side, patch = config.vision_config.image_size, config.vision_config.patch_size
@@ -341,6 +351,7 @@ PROCESSORS = {
     "internvl": _internvl,
     "llama4": _llama4,
     "llava_next": _llava_next,
+    "aya_vision": _aya,
     "idefics3": _idefics3,
     "smolvlm": _idefics3,
 }
