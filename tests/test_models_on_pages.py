@@ -16,7 +16,7 @@ from calc.model.counting import counted
 from pages.parts import downloads, texts
 
 ROOT = Path(__file__).parents[1]
-MAMBA = "state-spaces/mamba-2.8b-hf"
+ZAMBA = "Zyphra/Zamba-7B-v1"
 
 
 def opened(query: dict[str, str], locale: str = "en-US") -> AppTest:
@@ -42,10 +42,10 @@ def said(app: AppTest) -> str:
 @pytest.mark.parametrize("method", ["full", "lora", "qlora"])
 def test_a_model_whose_activations_are_not_modelled_shows_what_is_known(method: str, locale: str) -> None:
     """Weights, gradients and optimizer states to the byte, and in plain words what is missing."""
-    app = opened({"model": MAMBA, "method": method, "gpu": "h100-sxm"}, locale)
+    app = opened({"model": ZAMBA, "method": method, "gpu": "h100-sxm"}, locale)
 
-    scenario = link.scenario(f"v=1&model={MAMBA}&method={method}&gpu=h100-sxm")[0]
-    least = floor(scenario, counted(MODELS[MAMBA].config))
+    scenario = link.scenario(f"v=1&model={ZAMBA}&method={method}&gpu=h100-sxm")[0]
+    least = floor(scenario, counted(MODELS[ZAMBA].config))
     language = "ko" if locale == "ko-KR" else "en"
     assert str(least.peak.allocated) in figures(app)
     assert texts.text("floor.missing", language) in said(app)
@@ -55,10 +55,10 @@ def test_a_model_whose_activations_are_not_modelled_shows_what_is_known(method: 
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_what_is_known_can_be_taken_along(language: downloads.Language) -> None:
     """As CSV, JSON and Markdown: the same lines, which sum to the same bytes."""
-    query = f"v=1&model={MAMBA}&method=lora"
+    query = f"v=1&model={ZAMBA}&method=lora"
     scenario = link.scenario(query)[0]
-    least = floor(scenario, counted(MODELS[MAMBA].config))
-    report = downloads.Report(scenario, least, query, MAMBA, "?", "", language)
+    least = floor(scenario, counted(MODELS[ZAMBA].config))
+    report = downloads.Report(scenario, least, query, ZAMBA, "?", "", language)
 
     *lines, total = downloads.to_csv(report).splitlines()[1:]
     assert len(least.lines) == len(lines)
@@ -70,14 +70,14 @@ def test_what_is_known_can_be_taken_along(language: downloads.Language) -> None:
 
 def test_what_is_known_not_to_fit_is_said_in_the_heading() -> None:
     """Weights and states alone are too much: nobody needs the activations to know."""
-    app = opened({"model": MAMBA, "method": "full", "gpu": "rtx-4090", "precision": "fp32"})
+    app = opened({"model": ZAMBA, "method": "full", "gpu": "rtx-4090", "precision": "fp32"})
 
     assert texts.text("verdict.does_not_fit", "en") in app.title[0].value
 
 
 def test_a_plan_that_is_refused_is_refused_there_too() -> None:
     """No figures for what cannot run."""
-    app = opened({"model": MAMBA, "gpus": "2"})
+    app = opened({"model": ZAMBA, "gpus": "2"})
 
     assert 0 == len(figures(app))
 

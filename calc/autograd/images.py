@@ -90,16 +90,9 @@ def unfolded(x: Tensor, shape: Shape) -> Tensor:
 
 
 def reordered(x: Tensor) -> Tensor:
-    """Rows in another order: a copy; the backward fills zeros and puts the gradient into a copy of them."""
+    """Rows in another order: a copy; the backward puts the gradient into zeros."""
     shape, dtype = x.shape, x.dtype
-
-    def backward(g: Tensor) -> tuple[Tensor]:
-        zeros = empty(shape, dtype, "new_zeros")
-        result = empty(shape, dtype, "index_put")
-        del zeros
-        return (result,)
-
-    return record("index", shape, dtype, (x,), backward)
+    return record("index", shape, dtype, (x,), lambda g: (empty(shape, dtype, "new_zeros"),))
 
 
 def stacked_heads(x: Tensor, count: int, shape: Shape) -> Tensor:
@@ -125,15 +118,14 @@ def turned(x: Tensor) -> Tensor:
 
 
 def chosen(x: Tensor, mask: Tensor, shape: Shape) -> Tensor:
-    """The rows of x where the mask is true: saves the mask; the backward fills zeros and puts the gradient into a copy of them."""
+    """The rows of x where the mask is true: saves the mask; the backward puts the gradient into zeros."""
     whole, dtype, count = x.shape, x.dtype, shape[0]
 
     def backward(g: Tensor) -> tuple[Tensor]:
         zeros = empty(whole, dtype, "new_zeros")
         places = empty((count, 2), "i64", "nonzero")
-        result = empty(whole, dtype, "index_put")
-        del zeros, places
-        return (result,)
+        del places
+        return (zeros,)
 
     places = empty((count, 2), "i64", "nonzero")
     result = record("index", shape, dtype, (x,), backward, (mask.storage,))

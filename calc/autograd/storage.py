@@ -118,17 +118,22 @@ def recording(ledger: Ledger) -> Iterator[Ledger]:
 
 
 class Storage:
-    """A piece of memory, with what a reader wants to know of it: shape, dtype, the operation and module that made it."""
+    """A piece of memory, with what a reader wants to know of it: shape, dtype, the operation and module that made it.
+
+    With `pieces` it is as many, alike, that are made one after another and let go together.
+    """
 
     __slots__ = ("dtype", "kind", "ledger", "op", "scope", "shape", "size")
 
-    def __init__(self, shape: tuple[int, ...], dtype: str, op: str) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: str, op: str, pieces: int = 0) -> None:
         self.ledger = ledger = active.ledger
         size = SIZE[dtype]
         for d in shape:
             size *= d
         if ledger.granularity > 1:
             size = -(-size // ledger.granularity) * ledger.granularity
+        if pieces:
+            shape, size = (pieces, *shape), size * pieces
         self.kind = kind = ledger.kind
         self.shape = shape
         self.dtype = dtype

@@ -15,7 +15,7 @@ from typing import Literal
 from calc.catalog.gpus import GPUS
 from calc.memory.breakdown import Host, Instant, Line, ParameterCount, Problem
 from calc.memory.estimate import standing, total
-from calc.memory.problems import problems, refuse_parameter_adapters, refuse_targets
+from calc.memory.problems import problems, refuse_layers, refuse_parameter_adapters, refuse_targets
 from calc.memory.recipes import recipe
 from calc.memory.stored_weights import as_stored, stored_line, stored_problems
 from calc.memory.weights import size
@@ -76,6 +76,7 @@ def floor(scenario: Scenario, model: Counted, checkpoint: QuantizedCheckpoint | 
     gpu = GPUS[scenario.hardware.gpu]
     notes = (*problems(scenario, None, gpu), *stored_problems(scenario.plan, checkpoint, gpu))
     refuse_parameter_adapters(scenario.plan, model.model_type)
+    refuse_layers(scenario.plan, model.model_type, model.name)
     refuse_targets(scenario.plan, model.model_type, model.name, model.parameters)
     parameters = tuple(placed(model, recipe(scenario.plan, gpu)))
     kept = as_stored(scenario.plan, checkpoint, gpu)

@@ -30,6 +30,8 @@ MIXED = ("mixtral", "qwen3_moe", "olmoe")
 """Blocks with experts that PEFT adapts where all linear layers are meant."""
 APART = ("phimoe", "granitemoe", "qwen2_moe")
 """Blocks with experts that it leaves alone."""
+DECAY = "A_log"
+"""How the parameter is called by which a state fades."""
 RUNNING = ("activations", "logits and loss", "temporaries")
 """What the forward and backward pass hold beside what stands."""
 
@@ -37,7 +39,8 @@ RUNNING = ("activations", "logits and loss", "temporaries")
 def likely(
     scenario: Scenario, least: Floor, model: Counted, config: Mapping[str, Any], *, without: str = ""
 ) -> Likely | None:
-    """The peak by the nearest known block, in bytes; None where the model has no attention heads to build one with, or none takes the plan.
+    """The peak by the nearest known block, in bytes; None where the model has no attention heads to build one with, or carries a state along
+    the sequence, or none takes the plan.
 
     `without` leaves out one model type, to see what would be said if it were not known.
     """
@@ -85,7 +88,10 @@ def _running(answer: Breakdown, gradients: int) -> int:
 
 
 def _built(model: Counted, config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """config.json of each known block with this model's sizes; nothing for one without attention heads."""
+    """config.json of each known block with this model's sizes; nothing for one without attention heads, or with a state space or a gated delta
+    rule beside them, which holds far more than attention does."""
+    if any(p.name.endswith(DECAY) for p in model.parameters):
+        return
     text = config.get("text_config")
     reader = Config(text if isinstance(text, Mapping) else config)
     try:

@@ -7,17 +7,19 @@ from functools import lru_cache
 
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
-from calc.catalog.kernels import KERNELS
+from calc.catalog.kernels import CUT_HEADS, KERNELS
 from calc.catalog.optimizers import OPTIMIZERS
 from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
 from calc.memory.images import image_problems, refuse_images
-from calc.memory.recipes import PRECISIONS, flash_runs, recipe
+from calc.memory.in_backward import refuse_in_backward
+from calc.memory.offloaded import refuse_offload
+from calc.memory.recipes import PRECISIONS, flash_runs, optimizer_of, recipe
 from calc.memory.refused import Refused
 from calc.memory.sharded import refuse_sharded_model, refuse_sharding, sharding_notes
 from calc.memory.stored_weights import as_stored, stored_problems
-from calc.model.adapters import layer_of, targeted
+from calc.model.adapters import WITHOUT_ADAPTER, layer_of, targeted
 from calc.model.attention import FLASH_HEAD_DIM
 from calc.model.counting import of_architecture
 from calc.model.family import Architecture
@@ -125,7 +127,7 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                     blocking=False,
                 )
             )
-    optimizer = OPTIMIZERS[plan.optimizer]
+    optimizer = optimizer_of(plan)
     if optimizer.blocked:
         nearest = f" The nearest that can: {optimizer.instead}." if optimizer.instead else ""
         found.append(
@@ -172,7 +174,6 @@ def _falls_back(scenario: Scenario, model: Architecture, gpu: Gpu) -> bool:
 def _refuse(scenario: Scenario, gpu: Gpu) -> None:
     plan = scenario.plan
     not_modelled = {
-        "plan.gradient_checkpointing": plan.gradient_checkpointing == "offload",
         "plan.sharding": any(
             n > 1
             for n in (
@@ -180,7 +181,6 @@ def _refuse(scenario: Scenario, gpu: Gpu) -> None:
                 plan.sharding.expert_parallel,
             )
         ),
-        "plan.sharding.activation_offload": plan.sharding.activation_offload,
     }  # fmt: skip
     for field, refused in not_modelled.items():
         if refused:
@@ -189,6 +189,7 @@ def _refuse(scenario: Scenario, gpu: Gpu) -> None:
                 f"{field} is not modelled yet beyond one GPU and its plain forms; set it back to its default.",
                 field,
             )
+    refuse_in_backward(plan)
     refuse_sharding(scenario)
     try:
         OPTIMIZERS[plan.optimizer].settings(plan.optimizer_args)
@@ -239,8 +240,10 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
     _refuse_gaps(plan, model)
     _refuse_kernels(plan, model)
     refuse_images(plan, model)
+    refuse_offload(plan, model)
     refuse_sharded_model(plan, model, lambda: _parameters(model))
     refuse_parameter_adapters(plan, model.model_type)
+    refuse_layers(plan, model.model_type, model.name)
     if not isinstance(plan, FullFineTuning) and plan.lora.target_modules != "all-linear":
         refuse_targets(plan, model.model_type, model.name, _parameters(model))
 
@@ -270,6 +273,21 @@ def refuse_parameter_adapters(plan: Plan, model_type: str) -> None:
             "parameter_adapters",
             f"PEFT adapts the experts themselves here, for which it has no {what[0]}: do without it, or adapt the attention's layers only.",
             what[1],
+        )
+
+
+def refuse_layers(plan: Plan, model_type: str, name: str) -> None:
+    """Layers that PEFT puts no adapter on in this type."""
+    if isinstance(plan, FullFineTuning) or model_type not in WITHOUT_ADAPTER:
+        return
+    targets = plan.lora.target_modules
+    convolution = [] if targets == "all-linear" else ["conv1d"]
+    meant = [layer for layer in ("out_proj", *convolution) if targeted(layer, targets)]
+    if meant:
+        raise Refused(
+            "no_adapter_here",
+            f"PEFT puts no adapter on {' and '.join(meant)} of {name}, since kernels would pass it by: name the other layers, such as in_proj.",
+            "plan.lora.target_modules",
         )
 
 
@@ -384,9 +402,34 @@ def _refuse_kernels(plan: Plan, model: Architecture) -> None:
             f"before version 5 each expert was a module of its own, which is modelled for mixtral only, not for {model.model_type}.",
             "plan.framework",
         )
+    if plan.loss == "cce":
+        _refuse_cut(plan, model)
     if plan.loss == "chunked" and not FRAMEWORKS[plan.framework].chunked_loss:
         raise Refused(
             "no_chunked_loss",
             f"the trainers on {FRAMEWORKS[plan.framework].label} have no chunked loss; choose loss liger.",
             "plan.loss",
+        )
+
+
+def _refuse_cut(plan: Plan, model: Architecture) -> None:
+    """Cut cross-entropy knows some heads, and its backward kernel takes hidden states in 16 bits only."""
+    if model.model_type not in CUT_HEADS:
+        raise Refused(
+            "fused_head_refused",
+            f"cut cross-entropy is modelled for {', '.join(CUT_HEADS)}, not for {model.model_type}; choose loss triton.",
+            "plan.loss",
+        )
+    if PRECISIONS[plan.precision].weights == "fp32":
+        raise Refused(
+            "cut_needs_half",
+            f"cut cross-entropy's backward kernel takes hidden states in 16 bits only, and under {plan.precision} they are fp32; choose bf16 or "
+            "bf16-autocast, or loss liger.",
+            "plan.loss",
+        )
+    if FRAMEWORKS[plan.framework].reentrant_checkpointing:
+        raise Refused(
+            "framework_not_modelled",
+            f"cut cross-entropy is modelled for transformers 5 only, not for {FRAMEWORKS[plan.framework].label}.",
+            "plan.framework",
         )

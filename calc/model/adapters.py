@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 from calc.autograd.elementwise import add, add_constant, cast, clone, dropout, mul, scale
 from calc.autograd.fused_adapters import Pair, adapted_together
 from calc.autograd.linear import mm
-from calc.autograd.tensor import Tensor, empty
-from calc.model.parameters import Parameter
+from calc.autograd.tensor import Shape, Tensor, empty
+from calc.model.parameters import Parameter, Role
 
 if TYPE_CHECKING:
     from calc.model.modules import Modules
     from calc.model.recipe import Adapters
+
+
+WITHOUT_ADAPTER = frozenset(("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h"))
+"""Model types whose layer `out_proj` (and the convolution `conv1d`) PEFT refuses to put an adapter on: Mamba's kernels read the matrix and
+pass the adapter by. PEFT 0.21.2, tuners_utils.py."""
 
 
 def targeted(name: str, targets: tuple[str, ...] | str) -> bool:
@@ -32,6 +37,17 @@ def layer_of(p: Parameter) -> str | None:
     if p.role not in ("linear", "expert") or len(p.shape) != 2 or not p.name.endswith(".weight"):
         return None
     return p.name.removesuffix(".weight").rpartition(".*.")[2]
+
+
+def read_directly(m: Modules, name: str, shape: Shape, role: Role = "linear") -> Tensor:
+    """The matrix (out, in) of a linear layer that the class reads itself: an adapter beside the layer stands by, and gets no gradient."""
+    adapters = m.recipe.adapters
+    if adapters is not None and targeted(name, adapters.targets):
+        before, m.apart = m.apart, True
+        for factor, size in (("lora_A", (adapters.rank, shape[1])), ("lora_B", (shape[0], adapters.rank))):
+            m.weight(f"{name}.{factor}.weight", size, "adapter", dtype=adapters.dtype, trainable=True)
+        m.apart = before
+    return m.weight(f"{name}.weight", shape, role)
 
 
 def adapted(m: Modules, adapters: Adapters, name: str, x: Tensor, out: int, bias: bool, transposed: bool) -> Tensor:

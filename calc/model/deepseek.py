@@ -216,6 +216,7 @@ FAMILIES = (
         dims=dims_v3,
         body=body,
         buffers=correction_buffers,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/deepseek_v3/modeling_deepseek_v3.py",
     ),
     Family(

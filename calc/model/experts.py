@@ -120,7 +120,8 @@ def experts(
     counted = empty((copies,), "i64", "arange")
     del counted
     out = gather(out, (copies, hidden), back)
-    result = cast(summed_copies(out, tokens), x.dtype)
+    wide = out.dtype if m.recipe.autocast is None else "fp32"  # autocast sums in fp32
+    result = cast(summed_copies(out, tokens, wide), x.dtype)
     del places, order, copied, lowered_places, tokens_per_expert, y, biases  # until its frame ends, it holds them all
     return result
 

@@ -85,9 +85,9 @@ class Family:
     """The class can checkpoint its layers."""
     gaps: frozenset[str] = frozenset()
     """What is not modelled for it: "fp16 weights", "a quantised base", "releases before 5", "other losses",
-    "all-linear adapters in the tower"; and what its class cannot do:
-    "autocast over 16-bit weights", "16-bit arithmetic", "adapters on every linear layer", and PEFT with its tower:
-    "adapters by name in the tower"."""
+    "all-linear adapters in the tower", "activations in host memory", "a mask beside activations in host memory",
+    "offload without checkpointing"; what its class cannot do: "autocast over 16-bit weights", "16-bit arithmetic",
+    "adapters on every linear layer"; and what PEFT cannot do with its tower: "adapters by name in the tower"."""
     buffers: Callable[[Any, int], int] = lambda dims, size: rotary_buffers(dims.head_dim)
     """Bytes of the tensors that are neither weights nor saved (rotary frequencies, in fp32), for weights of `size` bytes an element."""
     given: Callable[[Any, Recipe], tuple[Input, ...]] = lambda dims, recipe: ()

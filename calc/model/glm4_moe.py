@@ -220,6 +220,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         buffers=glm_buffers,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/glm4_moe/modeling_glm4_moe.py",
     ),
     Family(
@@ -228,6 +229,7 @@ FAMILIES = (
         dims=lite_dims,
         body=latent_body,
         buffers=correction_buffers,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/glm4_moe_lite/modeling_glm4_moe_lite.py",
     ),
     Family(
@@ -236,6 +238,7 @@ FAMILIES = (
         dims=solar_dims,
         body=solar_body,
         buffers=correction_buffers,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/solar_open/modeling_solar_open.py",
     ),
     Family(
@@ -244,6 +247,7 @@ FAMILIES = (
         dims=dots_dims,
         body=dots_body,
         buffers=correction_buffers,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/dots1/modeling_dots1.py",
     ),
 )

@@ -6,6 +6,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+import pytest
+
 from calc import Scenario, estimate
 from calc.catalog.models import MODELS
 from calc.memory.floor import floor
@@ -49,11 +51,13 @@ def test_a_known_family_taken_for_unknown_is_estimated_as_the_page_says() -> Non
     assert inside > 0.72 * len(errors)
 
 
-def test_a_model_without_heads_has_no_likely_peak() -> None:
-    """A state-space model is like none of the known blocks: nothing is said of its activations."""
-    scenario = asked("state-spaces/mamba-2.8b-hf", PLANS[0])
-    model = counted(MODELS["state-spaces/mamba-2.8b-hf"].config)
-    assert likely(scenario, floor(scenario, model), model, MODELS["state-spaces/mamba-2.8b-hf"].config) is None
+@pytest.mark.parametrize("model_type", ["rwkv", "zamba"])
+def test_a_model_without_heads_or_with_a_state_has_no_likely_peak(model_type: str) -> None:
+    """A recurrent model is like none of the known blocks: nothing is said of its activations."""
+    config = {"model_type": model_type}
+    scenario = Scenario.model_validate({"model": {"config": config}, "plan": {"micro_batch_size": 4}})
+    model = counted(config)
+    assert likely(scenario, floor(scenario, model), model, config) is None
 
 
 def test_more_tokens_are_never_estimated_lower() -> None:

@@ -54,7 +54,8 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"model_type": "gemma3"}, {"text_config": "gemma"}, "text_config should be an object of names and values"),
     ({"model_type": "gemma3"}, {"text_config": [1]}, "text_config should be an object of names and values"),
     ({"model_type": "mamba"}, {"hidden_size": "big"}, "hidden_size should be a whole number, not 'big'"),
-    ({"model_type": "mamba"}, {"state_size": -1}, "state_size should lie between 0 and"),
+    ({"model_type": "mamba"}, {"state_size": -1}, "state_size should lie between 1 and"),
+    ({"model_type": "zamba"}, {"mamba_d_state": -1}, "mamba_d_state should lie between 0 and"),
     ({"model_type": "qwen3_next"}, {"num_hidden_layers": 1, "layer_types": "full"}, "layer_types should be a list of texts"),
     ({"model_type": "deepseek_v3"}, {"n_group": 3}, "n_group should divide the number of experts (256), not 3"),
 ]  # fmt: skip

@@ -24,13 +24,35 @@ PLANS: list[dict[str, Any]] = [
     {"method": "lora", "padded": True},
     {"method": "qlora", "gradient_checkpointing": "full", "precision": "bf16-autocast"},
     {"method": "full", "optimizer": "lomo"},
+    {"method": "full", "optimizer": "adamw_torch", "optimizer_in_backward": True},
+    {"method": "full", "gradient_checkpointing": "offload"},
+    {"method": "lora", "sharding": {"activation_offload": True}},
+]
+SMALL = {"vocab_size": 1000, "hidden_size": 240, "num_hidden_layers": 3}
+CHUNKED = {"num_attention_heads": 6, "mamba_n_heads": 12, "mamba_chunk_size": 256, "num_local_experts": 0}
+RECURRENT: list[dict[str, Any]] = [
+    {"model_type": "mamba", **SMALL},
+    {"model_type": "mamba2", **SMALL, "num_heads": 12, "head_dim": 40, "n_groups": 2},
+    {"model_type": "granitemoehybrid", **SMALL, **CHUNKED, "layer_types": ["mamba", "attention", "mamba"]},
 ]
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 def test_every_cell_equals_its_estimate(plan: dict[str, Any]) -> None:
     """Bytes, components, instant and verdict, for cells on both sides of every decision that a run takes."""
-    scenario = Scenario.model_validate({"model": {"config": LLAMA}, "plan": plan, "hardware": {"gpu": "t4"}})
+    check(LLAMA, plan)
+
+
+@pytest.mark.parametrize("config", RECURRENT, ids=lambda config: config["model_type"])
+@pytest.mark.parametrize("checkpointing", ["none", "full"])
+def test_layers_that_go_along_the_sequence_are_no_exception(config: dict[str, Any], checkpointing: str) -> None:
+    """A loop over the tokens, and chunks of them: whole ones, one alone, and a part of one."""
+    check(config, {"method": "full", "attention": "eager", "gradient_checkpointing": checkpointing})
+
+
+def check(config: dict[str, Any], plan: dict[str, Any]) -> None:
+    """The law."""
+    scenario = Scenario.model_validate({"model": {"config": config}, "plan": plan, "hardware": {"gpu": "t4"}})
     surface = Surface(scenario)
 
     @settings(max_examples=40, deadline=None)

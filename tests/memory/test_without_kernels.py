@@ -14,7 +14,10 @@ WITH_PACKAGES = sorted(model_type for model_type, family in families().items() i
 def test_the_answer_says_that_it_is_of_the_path_without_kernels(model_type: str) -> None:
     """It names the packages, and lets the plan run all the same."""
     family = families()[model_type]
-    asked = {"model": {"config": {"model_type": model_type, **NEEDED.get(model_type, {})}}, "plan": {"seq_len": 64}}
+    asked = {
+        "model": {"config": {"model_type": model_type, **NEEDED.get(model_type, {})}},
+        "plan": {"seq_len": 64, "attention": "eager"},
+    }
     (note,) = [p for p in estimate(Scenario.model_validate(asked)).problems if p.code == "without_kernels"]
     assert not note.blocking
     assert all(package in note.message for package in family.packages)

@@ -42,7 +42,7 @@ def test_tables_hold_under_drawn_sizes() -> None:
         except ConfigError as error:
             refused.add(error.field)
     assert {} == off
-    assert refused <= {"num_key_value_heads", "n_group", "text_config.topk_group", "pos_att_type"}
+    assert refused <= {"num_key_value_heads", "n_group", "mamba_n_groups", "text_config.topk_group", "pos_att_type"}
 
 
 def test_every_verified_model_is_counted() -> None:
@@ -103,8 +103,8 @@ def test_every_table_can_be_read(model_type: str) -> None:
 
 def test_what_only_a_table_knows_is_not_modelled() -> None:
     """The refusal says the name, and that its parameters are known."""
-    with pytest.raises(NotModelled, match="Mamba 2"):
-        architecture({"model_type": "mamba2"})
+    with pytest.raises(NotModelled, match="RWKV"):
+        architecture({"model_type": "rwkv"})
 
 
 def test_a_value_that_the_table_does_not_hold_is_refused() -> None:

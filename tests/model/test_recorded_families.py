@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from recordings import GOLDEN, saved
 
+from calc import Refused, Scenario, estimate
 from calc.autograd.storage import SIZE
 from calc.autograd.symbol import evaluate, merged
 from calc.catalog.gpus import GPUS
 from calc.memory.closed_form import symbolic
 from calc.memory.recipes import recipe
 from calc.memory.step import run
-from calc.model import Architecture, architecture
+from calc.model import Architecture, architecture, selective_scan
 from calc.model.recipe import Adapters, Recipe
-from calc.scenario import Scenario
 
 FILES = ("steps_seq2seq", "steps_encoders", "steps_decoders", "steps_recurrent", "steps_published")
 
@@ -55,7 +55,7 @@ def differences(row: dict[str, Any]) -> Iterator[tuple[str, str, int, int]]:
     standing, peaks = theirs["standing_bytes"], theirs["peaks"]
     expected = {
         "parameters": theirs["parameters"],
-        "trainable": theirs["trainable"],
+        "trainable": theirs["trainable"] - theirs.get("without_gradient", 0),
         "buffers": theirs["buffer_bytes"],
         "alive after the forward pass": theirs["live_after_forward"],
         "peak of the forward pass": max(peaks["forward"], peaks["loss forward"]) - standing,
@@ -86,6 +86,42 @@ def differences(row: dict[str, Any]) -> Iterator[tuple[str, str, int, int]]:
 def test_every_recorded_step_of_these_families_is_met_to_the_byte(name: str) -> None:
     """Both attentions, four precisions, checkpointing, padding, adapters: parameters, what is saved and alive, and both peaks."""
     assert [] == [difference for row in golden(name) for difference in differences(row)]
+
+
+def test_adapters_that_peft_refuses_are_refused() -> None:
+    """On layers that the kernels of a recurrence would read past, and dropout on experts that are parameters."""
+    refused = json.loads((GOLDEN / "oracle" / "steps_recurrent.json").read_text())["refused"]
+    assert len(refused) > 15
+    for row in refused:
+        known, case = models()[row["case"]["model"]], row["case"]
+        config = {**known["config"], "architectures": [known["class"]]}
+        asked = Scenario.model_validate({"model": {"config": config}, "plan": case["plan"]})
+        why = "PEFT adapts the experts themselves" if "minimax" in case["model"] else "PEFT puts no adapter on"
+        with pytest.raises(Refused, match=why):
+            estimate(asked)
+
+
+@pytest.mark.parametrize("lora", [None, Adapters(rank=4, targets=("x_proj",), dropout=0.1)])
+@pytest.mark.parametrize("checkpointing", ["none", "full"])
+@pytest.mark.parametrize("autocast", [None, "bf16"])
+def test_steps_of_a_loop_that_are_alike_are_counted_as_if_they_were_run(
+    monkeypatch: pytest.MonkeyPatch, autocast: str | None, checkpointing: Any, lora: Adapters | None
+) -> None:
+    """A loop along the sequence is run step by step only at its ends; each instant is that of the whole loop, also in the allocator's blocks."""
+    model = built("mamba@2")
+    recipes = [
+        Recipe(
+            batch=batch, length=23, attention="eager", autocast=autocast, checkpointing=checkpointing, reentrant=old, adapters=lora
+        )
+        for batch in (1, 3)
+        for old in (False, True)
+    ]  # fmt: skip
+    short = [run(model, how, granularity=size) for how in recipes for size in (1, 512)]
+    monkeypatch.setattr(selective_scan, "LAST_STEPS", 100)
+    whole = [run(model, how, granularity=size) for how in recipes for size in (1, 512)]
+    for ours, theirs in zip(short, whole, strict=True):
+        for instant in ("forward", "live", "loss", "backward", "end", "after"):
+            assert getattr(theirs, instant).kinds == getattr(ours, instant).kinds
 
 
 def test_parameters_have_the_names_and_shapes_of_the_classes() -> None:

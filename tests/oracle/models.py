@@ -464,6 +464,11 @@ def recurrent(name: str, config: str, dims: dict[str, int] = SQUARE, **more: Any
     return dataclasses.replace(llama_like(name, config, dims, **more), kind="recurrent")
 
 
+def attention_free(name: str, config: str, **given: Any) -> Model:
+    """A tiny model of nothing but layers that go along the sequence."""
+    return Model(f"{name}@{L}", config, TOKENS | {"hidden_size": 240} | given, EAGER, "recurrent")
+
+
 MASKED, SEQUENCE, TOKENS_OF = (
     f"AutoModelFor{task}" for task in ("MaskedLM", "SequenceClassification", "TokenClassification")
 )
@@ -495,6 +500,8 @@ def encoder(name: str, config: str, auto: str, attention: tuple[str, ...] = BOTH
 EXPERTS = {"num_experts": 8, "num_experts_per_tok": 3}
 SHORT = {"num_hidden_layers": 5, "layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]}
 """Short convolutions, and attention among them."""
+MAMBA = {"mamba_n_heads": 12, "mamba_n_groups": 2, "mamba_d_state": 24, "mamba_chunk_size": 16}
+"""56 tokens end within a chunk, 64 with one."""
 LIGHTNING = {
     "num_hidden_layers": 5,
     "layer_types": [f"{kind}_attention" for kind in ("linear", "full", "linear", "linear", "full")],
@@ -662,6 +669,65 @@ MORE = (
         moe_intermediate_size=424,
         num_dense_layers=2,
         conv_bias=True,
+    ),
+    recurrent(
+        "granite4",
+        "GraniteMoeHybridConfig",
+        **MAMBA,
+        num_local_experts=0,
+        shared_intermediate_size=616,
+        position_embedding_type="rope",
+        layer_types=["full_attention"] * 2,
+    ),
+    recurrent(
+        "granite4-hybrid",
+        "GraniteMoeHybridConfig",
+        **MAMBA,
+        num_hidden_layers=5,
+        num_local_experts=8,
+        num_experts_per_tok=3,
+        shared_intermediate_size=424,
+        layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention", "full_attention"],
+    ),
+    recurrent("bamba", "BambaConfig", **MAMBA, num_hidden_layers=5, attn_layer_indices=[1, 4]),
+    recurrent(
+        "jamba",
+        "JambaConfig",
+        **EXPERTS,
+        num_hidden_layers=7,
+        attn_layer_period=3,
+        attn_layer_offset=1,
+        mamba_d_state=24,
+        mamba_dt_rank=40,
+    ),
+    attention_free("mamba", "MambaConfig", state_size=24),
+    attention_free(
+        "mamba-bias",
+        "MambaConfig",
+        state_size=16,
+        time_step_rank=40,
+        conv_kernel=3,
+        use_bias=True,
+        use_conv_bias=False,
+        residual_in_fp32=False,
+        tie_word_embeddings=False,
+    ),
+    attention_free("falcon_mamba", "FalconMambaConfig", state_size=24),
+    attention_free("mamba2", "Mamba2Config", num_heads=12, head_dim=40, n_groups=2, state_size=24, chunk_size=16),
+    attention_free(
+        "mamba2-bias",
+        "Mamba2Config",
+        num_heads=8,
+        head_dim=60,
+        n_groups=8,
+        state_size=24,
+        chunk_size=16,
+        conv_kernel=3,
+        use_bias=True,
+        use_conv_bias=False,
+        residual_in_fp32=False,
+        tie_word_embeddings=True,
+        hidden_act="gelu",
     ),
     recurrent("minimax", "MiniMaxConfig", num_local_experts=8, num_experts_per_tok=3, **LIGHTNING, block_size=24),
     recurrent("minimax-short", "MiniMaxConfig", num_local_experts=8, num_experts_per_tok=3, **LIGHTNING, head_dim=40),
