@@ -100,6 +100,21 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                 blocking=False,
             )
         )
+    if (
+        model is not None
+        and "adapters by name in the tower" in model.family.gaps
+        and not isinstance(plan, FullFineTuning)
+        and plan.lora.target_modules != "all-linear"
+    ):
+        found.append(
+            Problem(
+                "named_in_the_tower",
+                f"PEFT stops at these names, which layers of a class that it does not know have too in {model.name}'s towers; give it a pattern "
+                "that begins with the language model. Adapters of that alone are counted here.",
+                "plan.lora.target_modules",
+                blocking=False,
+            )
+        )
     if model is not None and not isinstance(plan, FullFineTuning):
         _, bare = converted(model.model_type, plan.lora.target_modules, FRAMEWORKS[plan.framework].grouped_experts)
         if "gate_up_proj" in bare or "down_proj" in bare:
@@ -216,10 +231,10 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
             f"transformers cannot checkpoint the layers of {model.name}; choose none.",
             "plan.gradient_checkpointing",
         )
-    if plan.attention.startswith("flash") and model.dims.head_dim > FLASH_HEAD_DIM:
+    if plan.attention.startswith("flash") and model.dims.widest_head > FLASH_HEAD_DIM:
         raise Refused(
             "head_too_wide",
-            f"FlashAttention takes heads of up to {FLASH_HEAD_DIM}, not {model.dims.head_dim}; choose sdpa.",
+            f"FlashAttention takes heads of up to {FLASH_HEAD_DIM}, not {model.dims.widest_head}; choose sdpa.",
             "plan.attention",
         )
     _refuse_gaps(plan, model)

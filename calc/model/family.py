@@ -38,6 +38,11 @@ class Dims:
     kinds: tuple[str, ...] = ()
     """What each layer is, in order: layers of one kind are alike."""
 
+    @property
+    def widest_head(self) -> int:
+        """The size of a head in the layers where it is widest."""
+        return self.head_dim
+
 
 def lm_head(m: Modules, x: Tensor) -> Tensor:
     """Hidden states to logits: the embedding's own table when tied, else a matrix called lm_head."""
@@ -81,8 +86,8 @@ class Family:
     gaps: frozenset[str] = frozenset()
     """What is not modelled for it: "fp16 weights", "a quantised base", "releases before 5", "other losses",
     "all-linear adapters in the tower", "activations in host memory", "a mask beside activations in host memory",
-    "offload without checkpointing"; and what its class cannot do: "autocast over 16-bit weights", "16-bit arithmetic",
-    "adapters on every linear layer"."""
+    "offload without checkpointing"; what its class cannot do: "autocast over 16-bit weights", "16-bit arithmetic",
+    "adapters on every linear layer"; and what PEFT cannot do with its tower: "adapters by name in the tower"."""
     buffers: Callable[[Any, int], int] = lambda dims, size: rotary_buffers(dims.head_dim)
     """Bytes of the tensors that are neither weights nor saved (rotary frequencies, in fp32), for weights of `size` bytes an element."""
     given: Callable[[Any, Recipe], tuple[Input, ...]] = lambda dims, recipe: ()

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from calc.autograd.elementwise import add, mul, mul_in_place, scale, softmax
+from calc.autograd.elementwise import add, mul, mul_in_place, scale, softmax, where
 from calc.autograd.routing import gather, normalized_in_place, topk
-from calc.autograd.shapes import part, reshape
+from calc.autograd.shapes import expand, part, reshape
 from calc.autograd.storage import Standing
-from calc.autograd.tensor import Tensor, recording_mode
+from calc.autograd.tensor import Tensor, empty, recording_mode
 from calc.model import llama
 from calc.model.activations import activated, activation_name
 from calc.model.attention import attention, split
@@ -45,12 +45,43 @@ class Gemma4Dims(MixtureDims):
     double_wide: bool = False
     """Layers that use other layers' keys and values have a feed-forward twice as wide."""
 
+    @property
+    def widest_head(self) -> int:
+        """The size of a head in the layers where it is widest."""
+        return max(self.head_dim, self.global_head_dim)
+
 
 def body(m: Modules, ids: Tensor) -> Tensor:
     """Token ids (rows,) to hidden states (rows, hidden_size)."""
     c: Gemma4Dims = m.c
-    x = inputs_embeds = m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size, scaled=True)
-    own = _own_inputs(m, ids, x) if c.per_layer_width else None
+    x = m.embedding("model.embed_tokens", ids, c.vocab_size, c.hidden_size, scaled=True)
+    return _layers(m, x, _looked_up(m, ids) if c.per_layer_width else None)
+
+
+def wrapped_body(m: Modules, ids: Tensor) -> Tensor:
+    """The same within the class with eyes and ears, which puts padding in the place of their tokens first and keeps what it made of them."""
+    c: Gemma4Dims = m.c
+    m.frame += [empty((m.rows,), "bool", "eq") for _ in range(3)]
+    replaced = empty((m.rows,), "bool", "bitwise_or")
+    text = empty((m.rows,), "i64", "where")
+    x = m.embedding("model.embed_tokens", text, c.vocab_size, c.hidden_size, scaled=True)
+    m.frame += [replaced, text]
+    if not c.per_layer_width:
+        return _layers(m, x, None)
+    assert m.table is not None
+    padding = part(m.table, (c.hidden_size,))
+    m.frame.append(where(replaced, expand(padding, x.shape), x))
+    looked = _looked_up(m, text)
+    m.frame.append(looked)
+    return _layers(m, x, looked)
+
+
+def _layers(m: Modules, x: Tensor, looked: Tensor | None) -> Tensor:
+    """Embeddings, and what was looked up for each layer, to the last hidden states."""
+    c: Gemma4Dims = m.c
+    inputs_embeds = x
+    own = None if looked is None else _own_inputs(m, looked, x)
+    del looked
     counted = position_ids(m)
     mask = masks(m, x.dtype, ("full", "sliding"))
     kinds = [kind.partition(" ")[0] for kind in c.kinds]
@@ -69,11 +100,17 @@ def head_dim(c: Gemma4Dims, kind: str) -> int:
     return c.global_head_dim if kind == "full" else c.head_dim
 
 
-def _own_inputs(m: Modules, ids: Tensor, x: Tensor) -> Tensor:
+def _looked_up(m: Modules, ids: Tensor) -> Tensor:
+    """A row for each token with a piece for each layer, (rows, layers·width)."""
+    c: Gemma4Dims = m.c
+    width = c.num_hidden_layers * c.per_layer_width
+    return m.embedding("model.embed_tokens_per_layer", ids, c.per_layer_vocab, width, scaled=True)
+
+
+def _own_inputs(m: Modules, looked: Tensor, x: Tensor) -> Tensor:
     """What each layer is given beside the stream, (rows, layers, width): looked up by the token, and projected from its embedding."""
     c: Gemma4Dims = m.c
     count, width = c.num_hidden_layers, c.per_layer_width
-    looked = m.embedding("model.embed_tokens_per_layer", ids, c.per_layer_vocab, count * width, scaled=True)
     projected = scale(m.linear("model.per_layer_model_projection", x, count * width))
     projected = power_rms_norm(m, "model.per_layer_projection_norm", reshape(projected, (m.rows, count, width)))
     return scale(add(projected, reshape(looked, projected.shape)))
@@ -269,6 +306,15 @@ def buffers(c: Gemma4Dims, size: int) -> int:
     return rotary + size * (len(c.kinds) + 1 + (c.per_layer_width > 0))
 
 
+WRAPPED = Family(
+    id="gemma4-wrapped",
+    types={"gemma4_text": "Gemma 4"},
+    dims=dims,
+    body=wrapped_body,
+    head=head,
+    buffers=buffers,
+    source="transformers 5.24.0, models/gemma4/modeling_gemma4.py",
+)
 FAMILIES = (
     Family(
         id="gemma4-text",

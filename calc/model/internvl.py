@@ -59,7 +59,7 @@ class InternVLDims(Seeing):
         """
         side = self.vision.image_size
         patches = (side // self.vision.patch_size) ** 2
-        columns, rows = _grid(height, width, side)
+        columns, rows = grid(height, width, side)
         tiles = columns * rows + (columns * rows > 1)
         return Sight(side, side, patches, tiles * patches // self.squares**2, 2, tiles)
 
@@ -87,7 +87,7 @@ class InternVLDims(Seeing):
         return m.linear(f"{NAME}.linear_2", x, self.hidden_size, True)
 
 
-def _grid(height: int, width: int, side: int) -> tuple[int, int]:
+def grid(height: int, width: int, side: int) -> tuple[int, int]:
     """Columns and rows of the tiles."""
     grids = [(a, b) for a in range(1, MOST_TILES + 1) for b in range(1, MOST_TILES + 1) if a * b <= MOST_TILES]
     best, nearest = (1, 1), float("inf")

@@ -34,19 +34,24 @@ class Seen(NamedTuple):
     last: Tensor
     """Each patch's row, normed."""
     pooled: Tensor | None
+    chosen: Tensor
+    """The rows that a projector reads: those, or what they were before the norm."""
 
 
-def tower(m: Modules, pixels: Tensor) -> Seen:
-    """Images to a row for each patch."""
+def tower(m: Modules, pixels: Tensor, *, normed: bool = True) -> Seen:
+    """Images to a row for each patch; without `normed` nothing uses the last norm."""
     c: SiglipDims = m.c
     entered = embeddings(m, pixels)
     x = entered
     for layer in m.layers(f"{HOME}.encoder.layers", c.kinds):
         x = layer(clip.block, x, None, None)
+    m.apart = not normed
     before, x = x, layer_norm(m, f"{HOME}.post_layernorm", x)
+    m.apart = False
     pooled = head(m, x) if c.vision_use_head else None
+    chosen = x if normed else before
     del entered, before  # names of the frames
-    return Seen(x, pooled)
+    return Seen(x, pooled, chosen)
 
 
 def embeddings(m: Modules, pixels: Tensor) -> Tensor:

@@ -154,6 +154,14 @@ def test_an_image_is_laid_on_the_recorded_canvas(size: tuple[int, int, int, int]
     assert (tiles, beside, 144 * tiles) == (seen.tiles, seen.beside, seen.tokens)
 
 
+@pytest.mark.parametrize("size", TILES, ids=str)
+def test_aya_vision_cuts_an_image_as_internvl_does(size: tuple[int, int, int]) -> None:
+    """Tiles of 364 pixels, in the grid whose shape is nearest: 169 tokens for each, and its name."""
+    config = {"model_type": "aya_vision", "vision_config": {"image_size": 364, "patch_size": 14}}
+    seen = architecture(config).dims.sight(*[round(n * 364 / 448) for n in size[:2]])
+    assert (size[2], 169 * size[2], 2 + size[2]) == (seen.tiles, seen.tokens, seen.beside)
+
+
 PIECES = (
     (336, 336, 17),
     (100, 100, 17),
@@ -200,6 +208,27 @@ def test_an_image_is_rounded_as_two_frames(size: tuple[int, int, int, int]) -> N
     assert "more than 200 times" in glm.unable(20, 20 * 201)
 
 
+UNPADDED = (
+    (336, 336, 3, 1176),
+    (100, 100, 3, 1176),
+    (1080, 1920, 5, 1948),
+    (3000, 4000, 5, 2340),
+    (480, 640, 5, 2340),
+    (2000, 500, 4, 1944),
+    (28, 4000, 4, 576),
+    (4032, 3024, 5, 2352),
+)
+"""Height, width, tiles and tokens that LLaVA-NeXT's processor makes with the small copy. From transformers 5.24.0."""
+
+
+@pytest.mark.parametrize("size", UNPADDED, ids=str)
+def test_a_padded_image_loses_its_padding_again(size: tuple[int, int, int, int]) -> None:
+    """And has a mark behind each line."""
+    height, width, tiles, tokens = size
+    seen = architecture({"model_type": "llava_next"}).dims.sight(height, width)
+    assert (tiles, tokens) == (seen.tiles, seen.tokens)
+
+
 SCOUT_TOWER = {"image_size": 336, "hidden_size": 1408, "vision_output_dim": 4096}
 
 
@@ -242,6 +271,17 @@ def test_a_class_that_fails_as_it_stands_is_told() -> None:
         plan = {"method": "full", "micro_batch_size": 1, "seq_len": 64}
         answer = estimate(Scenario.model_validate({"model": {"config": CONFIGS[name]}, "plan": plan}))
         assert codes == [problem.code for problem in answer.problems if problem.code == "class_is_mended"]
+
+
+def test_gemma_4_trains_on_text_and_tells_what_peft_stops_at() -> None:
+    """Its towers stand by: images are refused, and layers named as in them need a pattern."""
+    for targets, codes in (("all-linear", []), (["q_proj", "v_proj"], ["named_in_the_tower"])):
+        plan = {"method": "lora", "micro_batch_size": 1, "seq_len": 64, "lora": {"target_modules": targets}}
+        answer = estimate(Scenario.model_validate({"model": {"config": CONFIGS["gemma4_small@2"]}, "plan": plan}))
+        assert codes == [problem.code for problem in answer.problems if problem.code == "named_in_the_tower"]
+    plan |= {"images": {"per_sequence": 1}}
+    with pytest.raises(Refused, match="not modelled yet"):
+        estimate(Scenario.model_validate({"model": {"config": CONFIGS["gemma4_small@2"]}, "plan": plan}))
 
 
 def test_all_linear_means_a_convolution_too_in_glm_4_5v() -> None:

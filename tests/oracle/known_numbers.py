@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from live_bytes import SELECTING, LiveBytes, _engine_adds_in_place
+from live_bytes import INTO_ZEROS, SELECTING, LiveBytes, _called_by_the_engine, _engine_adds_in_place
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -86,6 +86,8 @@ class KnownNumbers(LiveBytes):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if func is aten.add.Tensor and _engine_adds_in_place(args[0]):  # before anything here holds the tensor too
+            return args[0]
+        if func in INTO_ZEROS and _called_by_the_engine():
             return args[0]
         kwargs = kwargs or {}
         if func in PRODUCTS and args[PRODUCTS[func]].dtype != args[PRODUCTS[func] + 1].dtype:

@@ -659,6 +659,7 @@ MORE = (
         num_kv_shared_layers=4,
         use_double_wide_mlp=True,
     ),
+    gemma4("gemma4_wide", global_head_dim=264),
     recurrent("lfm2", "Lfm2Config", **SHORT, block_multiple_of=8),
     recurrent(
         "lfm2_moe",

@@ -15,6 +15,24 @@ TEXT = {
     "num_attention_heads": 6,
     "num_key_value_heads": 2,
 }
+GEMMA_4 = {
+    "num_hidden_layers": 6,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"] * 2,
+    "head_dim": 40,
+    "global_head_dim": 72,
+    "sliding_window": 1024,
+    "hidden_size_per_layer_input": 0,
+}
+GEMMA_4_TOWER = {
+    "hidden_size": 96,
+    "intermediate_size": 200,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "head_dim": 24,
+    "patch_size": 14,
+    "position_embedding_size": 64,
+}
 GLM_TOWER = {
     "depth": 4,
     "hidden_size": 96,
@@ -172,6 +190,33 @@ MODELS = {
             **GLM_TOKENS,
         ),
         seeing(
+            "gemma4_dense",
+            "Gemma4Config",
+            GEMMA_4 | {"attention_k_eq_v": True, "num_global_key_value_heads": 1},
+            GEMMA_4_TOWER,
+        ),
+        seeing(
+            "gemma4_small",
+            "Gemma4Config",
+            GEMMA_4
+            | {"hidden_size_per_layer_input": 48, "vocab_size_per_layer_input": 1096, "num_kv_shared_layers": 3},
+            GEMMA_4_TOWER | {"use_clipped_linears": True, "standardize": True},
+            audio_config={"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "output_proj_dims": 72},
+        ),
+        seeing(
+            "llava_next",
+            "LlavaNextConfig",
+            {"model_type": "llama"},
+            TOWER | {"model_type": "clip_vision_model", "image_size": 56, "patch_size": 14},
+            image_grid_pinpoints=[[56, 112], [112, 56], [112, 112]],
+        ),
+        seeing(
+            "aya_vision",
+            "AyaVisionConfig",
+            {"model_type": "cohere2", "sliding_window": 1024, "layer_types": ["sliding_attention", "full_attention"]},
+            TOWER | {"model_type": "siglip_vision_model", "image_size": 56, "patch_size": 14, "vision_use_head": False},
+        ),
+        seeing(
             "smolvlm",
             "SmolVLMConfig",
             {"model_type": "llama"},
@@ -209,6 +254,8 @@ SIZES = {
     "llama4": (56, 112),
     "smolvlm": (56, 224),
     "idefics3": (56, 224),
+    "llava_next": (56, 84),
+    "aya_vision": (56, 112),
     "glm4v": (84, 112),
     "glm46v": (84, 112),
     "glm4v_moe": (84, 112),
@@ -259,8 +306,35 @@ def case(
     }
 
 
+BLIND = ("gemma4_dense@2", "gemma4_small@2")
+"""Models that are measured on text only."""
+
+
+def text_cases(model: str) -> list[dict[str, Any]]:
+    """The config of a model, and what is measured of it on text."""
+    return [
+        {"model": model},
+        case(model, count=0, batch=1),
+        case(model, count=0, padded=True),
+        case(model, count=0, precision="fp32"),
+        *(
+            case(model, count=0, attention=attention, precision=precision, gradient_checkpointing=checkpointing)
+            for attention in ("sdpa", "eager")
+            for precision in ("bf16", "bf16-mixed")
+            for checkpointing in ("none", "full")
+        ),
+        *(
+            case(model, count=0, frozen="vp", precision=precision, gradient_checkpointing=checkpointing, **ALL_LINEAR)
+            for checkpointing in ("none", "full")
+            for precision in ("bf16", "bf16-autocast")
+        ),
+    ]
+
+
 def cases(model: str) -> list[dict[str, Any]]:
     """The config of a model, and what is measured of it."""
+    if model in BLIND:
+        return text_cases(model)
     return [
         {"model": model},
         case(model, count=0),

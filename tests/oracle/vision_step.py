@@ -21,6 +21,7 @@ from known_numbers import KnownNumbers
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes
 from train_step import DEVICE, DTYPE, PHASES, WEIGHTS, local
+from transformers.models.llava_next import modeling_llava_next
 from vision_models import MODELS
 
 # Numbers are drawn again until they lie within bounds, which a fake tensor cannot say of itself.
@@ -58,8 +59,17 @@ NOISE = (
     "chunk_size_feed_forward",
     "dtype",
 )
-PROJECTOR = ("multi_modal_projector", "visual.merger", "deepstack_merger", "connector", "mlp1")
-TOWER = ("vision_tower", "visual.", "vision_model")
+PROJECTOR = (
+    "multi_modal_projector",
+    "visual.merger",
+    "deepstack_merger",
+    "connector",
+    "mlp1",
+    "embed_vision",
+    "embed_audio",
+    "image_newline",
+)
+TOWER = ("vision_tower", "visual.", "vision_model", "audio_tower")
 SEQUENCE = ("input_ids", "labels")
 
 
@@ -70,13 +80,20 @@ def part_of(name: str) -> str:
     return "vision" if any(word in name for word in TOWER) else "text"
 
 
+def attention_of(config: Any, plan: dict[str, Any]) -> str | dict[str, str]:
+    """The implementation of each part; a tower that hears has only an eager one, which it takes by itself where nothing is said."""
+    if getattr(config, "audio_config", None) is None:
+        return plan["attention"]
+    return dict.fromkeys(("", "text_config", "vision_config"), plan["attention"]) | {"audio_config": "eager"}
+
+
 def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     """The model on the pretended GPU, with the parts that the plan freezes frozen."""
     row = MODELS[name]
     config = getattr(transformers, row.config)(**row.given)
     with torch.device(DEVICE):
         model = transformers.AutoModelForImageTextToText.from_config(
-            config, attn_implementation=plan["attention"], **{DTYPE: WEIGHTS[plan["precision"]]}
+            config, attn_implementation=attention_of(config, plan), **{DTYPE: WEIGHTS[plan["precision"]]}
         )
     model.tie_weights()
     model.train()
@@ -278,6 +295,16 @@ def _internvl(config, count, height, width):
     )
 
 
+def _aya(config, count, height, width):
+    """Whole tiles of the tower's size, and a small copy of the whole beside several."""
+    side, patch = config.vision_config.image_size, config.vision_config.patch_size
+    tiles = (height // side) * (width // side)
+    tiles += tiles > 1
+    return {"pixel_values": _pixels(count * tiles, 3, side, side)}, tiles * (
+        side // patch // config.downsample_factor
+    ) ** 2
+
+
 def _llama4(config, count, height, width):
     """Whole tiles of the tower's size, and a small copy of the whole beside several, in bf16."""
     side, patch = config.vision_config.image_size, config.vision_config.patch_size
@@ -298,6 +325,18 @@ def _idefics3(config, count, height, width):
     return {"pixel_values": _pixels(count * tiles, 3, side, side), "pixel_attention_mask": real}, tokens
 
 
+def _llava_next(config, count, height, width):
+    """A small copy of the whole, and tiles of the grid that fits best, whose padding is taken off again in the model."""
+    side, patch = config.vision_config.image_size, config.vision_config.patch_size
+    best = modeling_llava_next.select_best_resolution((height, width), config.image_grid_pinpoints)
+    rows, columns = (n // patch for n in best)
+    with _disable_current_modes():
+        kept = modeling_llava_next.unpad_image(torch.zeros(1, rows, columns), (height, width)).shape
+    tiles = 1 + (best[0] // side) * (best[1] // side)
+    given = {"pixel_values": _pixels(count, tiles, 3, side, side), "image_sizes": _sizes(count, height, width)}
+    return given, (side // patch) ** 2 + kept[1] * (kept[2] + 1)
+
+
 PROCESSORS = {
     "llava": _llava,
     "gemma3": _gemma3,
@@ -311,6 +350,8 @@ PROCESSORS = {
     "glm4v_moe": _qwen,
     "internvl": _internvl,
     "llama4": _llama4,
+    "llava_next": _llava_next,
+    "aya_vision": _aya,
     "idefics3": _idefics3,
     "smolvlm": _idefics3,
 }

@@ -33,6 +33,8 @@ SENTENCES = {
     "is only modelled for the layers that see everything, each of them": "전체를 보는 층 모두에 주는 경우만 모델링되어 있습니다",
     "is only modelled where those layers are alike": "그 층들이 같은 경우만 모델링되어 있습니다",
     "should leave a layer of each kind that makes keys and values": "종류마다 키와 값을 만드는 층을 하나는 남겨야 합니다",
+    "should have 2 entries, not {}": "항목이 2개여야 합니다({}개는 불가)",
+    "should be a list of heights and widths": "높이와 너비의 목록이어야 합니다",
     "should be false: heads that mix their scores are not modelled": "값은 false여야 합니다. 점수를 섞는 헤드는 모델링되지 않았습니다",
     "should hold full_attention or conv, not {}": "full_attention이나 conv를 담아야 합니다({}는 불가)",
     "should hold {}, not {}": "{} 가운데 값을 담아야 합니다({}는 불가)",

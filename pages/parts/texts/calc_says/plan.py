@@ -42,6 +42,9 @@ SENTENCES = {
     "k_proj, v_proj, o_proj, qkv.":
         "all-linear는 {}의 패치 합성곱에도 어댑터를 붙이며, 이는 아직 모델링되지 않았습니다. 비전 타워를 고정하거나 층을 적으세요: q_proj, k_proj, v_proj, "
         "o_proj, qkv.",
+    "PEFT stops at these names, which layers of a class that it does not know have too in {}'s towers; give it a pattern that begins with the "
+    "language model. Adapters of that alone are counted here.":
+        "{}의 타워에는 PEFT가 모르는 클래스의 층이 같은 이름으로 있어 PEFT가 멈춥니다. 언어 모델로 시작하는 패턴을 주세요. 여기서는 언어 모델의 어댑터만 셉니다.",
     "the router of {} hands back two results, which PEFT's adapters cannot add to; name other layers: q_proj, k_proj, v_proj, o_proj, "
     "gate_proj, up_proj, down_proj.":
         "{}의 라우터는 결과를 둘 돌려주므로 PEFT의 어댑터를 더할 수 없습니다. 다른 층을 적으세요: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
