@@ -66,6 +66,7 @@ FAMILY_FILES = (
     "mamba",
     "bamba",
     "jamba",
+    "falcon_h1",
     "olmo",
     "olmo2",
     "stablelm",

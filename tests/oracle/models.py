@@ -662,6 +662,17 @@ MORE = (
         mamba_d_state=24,
         mamba_dt_rank=40,
     ),
+    recurrent("falcon_h1", "FalconH1Config", **MAMBA, mamba_d_ssm=480),
+    recurrent(
+        "falcon_h1-normed",
+        "FalconH1Config",
+        **MAMBA,
+        mamba_d_ssm=360,
+        mamba_rms_norm=True,
+        mamba_norm_before_gate=False,
+        projectors_bias=True,
+        attention_bias=True,
+    ),
     attention_free("mamba", "MambaConfig", state_size=24),
     attention_free(
         "mamba-bias",
