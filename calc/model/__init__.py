@@ -67,6 +67,7 @@ FAMILY_FILES = (
     "bamba",
     "jamba",
     "falcon_h1",
+    "nemotron_h",
     "olmo",
     "olmo2",
     "stablelm",

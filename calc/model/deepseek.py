@@ -81,7 +81,7 @@ def sigmoid_router(m: Modules, name: str, x: Tensor) -> Routed:
     best, group_places = empty((rows, c.topk_group), "fp32", "topk"), empty((rows, c.topk_group), "i64", "topk")
     del best
     group_mask = empty((rows, groups), "fp32", "zeros_like")
-    score_mask = empty((rows, count), "fp32", "clone")
+    score_mask = group_mask if groups == 1 else empty((rows, count), "fp32", "clone")
     chosen_groups = empty((rows, count), "bool", "_to_copy")
     ignored = empty((rows, count), "bool", "bitwise_not")
     del chosen_groups

@@ -673,6 +673,38 @@ MORE = (
         projectors_bias=True,
         attention_bias=True,
     ),
+    *(
+        recurrent(
+            f"nemotron_h{name}",
+            "NemotronHConfig",
+            SQUARE,
+            head_dim=48,
+            num_hidden_layers=7,
+            layers_block_type=[
+                "linear_attention",
+                "moe",
+                "full_attention",
+                "mlp",
+                "linear_attention",
+                "moe",
+                "linear_attention",
+            ],
+            mamba_num_heads=12,
+            mamba_head_dim=32,
+            n_groups=2,
+            ssm_state_size=24,
+            chunk_size=16,
+            n_routed_experts=8,
+            num_experts_per_tok=3,
+            moe_intermediate_size=424,
+            moe_shared_expert_intermediate_size=328,
+            **more,
+        )
+        for name, more in (
+            ("", {}),
+            ("-latent", {"moe_latent_size": 136, "n_group": 4, "topk_group": 2, "mlp_bias": True}),
+        )
+    ),
     attention_free("mamba", "MambaConfig", state_size=24),
     attention_free(
         "mamba-bias",
