@@ -183,6 +183,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         head=head,
+        gaps=frozenset(("releases before 5",)),
         buffers=vectors,
         masks_states=True,
         packages=("mamba-ssm", "causal-conv1d"),

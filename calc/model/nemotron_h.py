@@ -193,6 +193,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         head=head,
+        gaps=frozenset(("other losses", "releases before 5")),
         buffers=correction_buffers,
         masks_states=True,
         packages=("mamba-ssm", "causal-conv1d"),
