@@ -22,7 +22,7 @@ Precision = Literal[
 ]
 Checkpointing = Literal["none", "full", "selective", "offload"]
 Attention = Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3"]
-Loss = Literal["eager", "triton", "chunked", "liger"]
+Loss = Literal["eager", "triton", "chunked", "liger", "cce"]
 Kernels = Literal["eager", "liger", "foak", "unsloth"]
 Strategy = Literal["none", "ddp", "zero1", "zero2", "zero3", "fsdp", "fsdp2", "megatron"]
 Offload = Literal["none", "optimizer", "all"]
@@ -89,6 +89,9 @@ class Sharding(Frozen):
     reshard_after_forward: bool = True
     """Let a block's gathered weights go after its forward pass and gather them again in the backward (`fsdp_reshard_after_forward`; FSDP1:
     FULL_SHARD, else SHARD_GRAD_OP)."""
+    sync_each_batch: bool = False
+    """Reduce gradients with each micro-batch of an accumulated step, instead of keeping them whole until the last one (accelerate:
+    `sync_each_batch`)."""
     tensor_parallel: Annotated[int, Field(ge=1, le=256)] = 1
     """GPUs that share each layer's matrices."""
     pipeline_parallel: Annotated[int, Field(ge=1, le=256)] = 1
@@ -100,7 +103,7 @@ class Sharding(Frozen):
     offload: Offload = "none"
     """What lies in host memory: nothing, the optimizer, or weights and gradients too (FSDP: `fsdp_offload_params`)."""
     activation_offload: bool = False
-    """Keep saved activations in host memory."""
+    """Keep saved activations in host memory (TRL: `activation_offloading`)."""
 
 
 class Images(Frozen):
@@ -129,6 +132,8 @@ class Training(Frozen):
     """Hugging Face's `optim`."""
     optimizer_args: dict[str, str | int | float | bool] = Field(default_factory=dict, max_length=20)
     """Hugging Face's `optim_args`: rank, momentum, amsgrad, foreach and such."""
+    optimizer_in_backward: bool = False
+    """Step weight by weight inside the backward pass and let each gradient go at once (torchtune: `optimizer_in_bwd`)."""
     micro_batch_size: Annotated[int, Field(ge=1, le=65536)] = 8
     """Sequences per GPU in one forward pass (`per_device_train_batch_size`)."""
     seq_len: Annotated[int, Field(ge=1, le=16_777_216)] = 2048
@@ -141,7 +146,8 @@ class Training(Frozen):
     attention: Attention = "sdpa"
     """Hugging Face's `attn_implementation`."""
     loss: Loss = "eager"
-    """How head and cross-entropy are computed: whole logits in fp32 (eager), in place (triton), in pieces (chunked), fused (liger)."""
+    """How head and cross-entropy are computed: whole logits in fp32 (eager), in place (triton), in pieces (chunked), fused (liger),
+    inside kernels (cce)."""
     kernels: Kernels = "eager"
     """Replaced layer kernels: none, Liger's (`use_liger_kernel`), the fused-ops-and-kernels plug-in's, or Unsloth's."""
     images: Images = Images()

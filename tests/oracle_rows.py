@@ -13,7 +13,8 @@ from calc import Scenario, estimate
 GOLDEN = Path(__file__).parent / "golden" / "oracle"
 TRUTHS = (
     "steps_tiny", "steps_precision", "steps_settings", "steps_lora", "steps_qlora", "steps_kernels", "steps_selective", "steps_frameworks",
-    "steps_real", "steps_whole", "sharding", "sharding_variants",
+    "steps_offload", "steps_in_backward", "steps_cut", "steps_real", "steps_whole", "sharding", "sharding_variants", "sharding_kernels",
+    "sharding_adapters", "sharding_accumulation",
 )  # fmt: skip
 """The files of recorded steps on one card, or of one rank on several."""
 CARD = "a100-sxm-80gb"
@@ -28,12 +29,15 @@ class Explained(NamedTuple):
     framework: str
     bound: float
     reason: str
+    loss: str = ""
 
 
 EXPLAINED = (
     Explained("steps_frameworks", "", "transformers-4.57", 1e-4, "rotary frequencies are held once before version 5, twice here"),
     Explained("steps_frameworks", "", "transformers-4.44", 1e-3, "rotations were made layer by layer, and are made once here"),
-    Explained("steps_settings", "gpt2-dropout", "", 1e-4, "a tensor of one number for each column, in the second of two micro-batches"),
+    Explained("steps_in_backward", "", "", 1e-6, "Liger's function holds the loss's own gradient, one number, while its results are stepped", "liger"),
+    Explained("steps_offload", "", "", 1e-4, "nobody goes backwards through TRL's entropies, so their mask stays: once more each step", "chunked"),
+    Explained("sharding_kernels", "", "", 1e-6, "FSDP2 narrows what the model returns, which a chunked loss sums afterwards: 4 bytes", "chunked"),
 )  # fmt: skip
 
 
@@ -61,8 +65,9 @@ class Row(NamedTuple):
         ]
         if "sharding" in plan:
             sharding = plan["sharding"]
-            words += [sharding["strategy"]]
+            words += [sharding["strategy"]] if "strategy" in sharding else []
             words += ["in host memory"] if sharding.get("offload", "none") != "none" else []
+            words += ["activations in host memory"] if sharding.get("activation_offload") else []
             words += ["in copies"] if sharding.get("replicas", 1) > 1 else []
             words += ["kept gathered"] if not sharding.get("reshard_after_forward", True) else []
         words += ["padded"] if plan.get("padded") else []
@@ -80,6 +85,7 @@ class Row(NamedTuple):
                 one.truth in ("", self.truth)
                 and one.model in ("", family)
                 and one.framework in ("", self.plan.get("framework", ""))
+                and one.loss in ("", self.plan.get("loss", ""))
             ):
                 return one
         return None
@@ -116,6 +122,9 @@ class Row(NamedTuple):
             "backward" in theirs
             and "embedding_dense" not in self.at["backward"]
             and self.at.get("end of backward", "") != ""
+            and not (
+                self.truth == "steps_in_backward" and "n_positions" in configs()[self.model]
+            )  # positions are stepped before
         )
         if apart:
             pairs["backward"] = (max(ours["loss"], ours["backward"]), max(theirs["loss backward"], theirs["backward"]))
@@ -133,7 +142,8 @@ def configs() -> dict[str, dict[str, Any]]:
     """config.json of each recorded model."""
     return {
         row["case"]["model"]: row["measured"]["config"]
-        for row in json.loads((GOLDEN / "parameters.json").read_text(encoding="utf-8"))["rows"]
+        for name in ("parameters", "parameters_more")
+        for row in json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))["rows"]
     }
 
 

@@ -11,7 +11,7 @@ ROWS = accuracy.rows()
 SCORED = [row for row in ROWS if row.scenario is not None]
 # The allocator leaves up to 1 MiB of a block uncut, and what lies where after loading varies between runs of one script by some 10 MiB.
 UNCUT = accuracy.Bytes(30 * 2**20)
-LOOSE = {"router": 0.006, "nearest word": 0.008}
+LOOSE = {"router": 0.009, "nearest word": 0.008}
 """Where a row's note says so: how a mixture shared its tokens out was not published; a scenario has no word for fp16 without autocast."""
 
 

@@ -12,19 +12,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calc import Scenario, estimate
+from calc import Scenario, estimate, link
 from calc.catalog.optimizers import OPTIMIZERS
 from calc.hub import SENTENCES as FAILURES
 from calc.memory.estimate import KINDS
 from calc.model.quantized_checkpoint import METHODS
 from calc.model.unsupported import UNSUPPORTED
+from calc.schedule import link as schedule
 from pages.parts import texts
 from pages.parts.texts.calc_says import AREAS, korean, pattern
 
 ROOT = Path(__file__).parents[1]
-SPOKEN = {"Problem", "Refused", "ConfigError", "Reason", "BadLengths", "_problem"}
+SPOKEN = {
+    "Problem",
+    "Refused",
+    "ConfigError",
+    "Reason",
+    "BadLengths",
+    "ScheduleError",
+    "Halt",
+    "ValueError",
+    "_problem",
+}
 """Calls whose text a visitor reads."""
-READ_BY_MACHINES = {"calc/__main__.py"}
+READ_BY_MACHINES = {"calc/__main__.py", "calc/catalog/table.py", "calc/model/__init__.py", "calc/model/inventory.py"}
 HANGUL = re.compile("[가-힣]")
 ENGLISH = re.compile(r"[A-Za-z']{2,} [a-z']{2,} [a-z']{2,}")
 """Three words in a row: more than names and flags."""
@@ -33,7 +44,7 @@ ENGLISH = re.compile(r"[A-Za-z']{2,} [a-z']{2,} [a-z']{2,}")
 def spoken() -> Iterator[str]:
     """Every sentence that is written in calc, with {} where a value stands."""
     for file in sorted((ROOT / "calc").rglob("*.py")):
-        if str(file.relative_to(ROOT)) in READ_BY_MACHINES or "schedule" in file.parts or "exchange" in file.parts:
+        if str(file.relative_to(ROOT)) in READ_BY_MACHINES or "exchange" in file.parts:
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in SPOKEN:
@@ -105,6 +116,39 @@ def test_every_line_of_an_answer_is_labelled_in_korean():
             if line.component != "optimizer states":  # named by the optimizer's own words, exp_avg and the like
                 assert HANGUL.search(korean(line.label)) or line.label == "GradScaler"
                 assert not line.note or speaks_korean(line.note), line.note
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["batch=x", "batch=0", "batch=1e12", "len=2.5", "method=qlora&nest=maybe", "optim=adan", "gpu=h1000", "cfg=AAAA"],
+)
+def test_a_bad_part_of_a_link_is_named_in_korean(bad):
+    """Whatever the type or the table says of it."""
+    _, problems = link.scenario(f"v=1&model=meta-llama/Llama-3.1-8B&{bad}")
+
+    assert problems
+    for problem in problems:
+        assert speaks_korean(problem.message), problem.message
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"run": "epochs:many"},
+        {"run": "steps:-4"},
+        {"run": "made:1"},
+        {"curve": "cosin"},
+        {"curve": "cosine/fast"},
+        {"curve": "cosine/1e-5/0/x"},
+    ],
+)
+def test_a_bad_part_of_a_schedule_link_is_named_in_korean(bad):
+    """As above, for the curves and the run."""
+    _, problems = schedule.read(bad, schedule.Drawn())
+
+    assert problems
+    for problem in problems:
+        assert speaks_korean(problem), problem
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ SHARDINGS = st.builds(
     data_parallel=st.integers(1, 65536),
     replicas=st.integers(1, 65536),
     reshard_after_forward=st.booleans(),
+    sync_each_batch=st.booleans(),
     tensor_parallel=st.integers(1, 256),
     pipeline_parallel=st.integers(1, 256),
     context_parallel=st.integers(1, 256),
@@ -82,6 +83,7 @@ TRAINING: dict[str, st.SearchStrategy[Any]] = {
     "optimizer_args": st.dictionaries(
         NAMES, st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | WORDS, max_size=4
     ),
+    "optimizer_in_backward": st.booleans(),
     "micro_batch_size": st.integers(1, 65536),
     "seq_len": st.integers(1, 16_777_216),
     "gradient_accumulation_steps": st.integers(1, 1_000_000),
@@ -156,14 +158,14 @@ def test_every_field_of_a_scenario_is_in_the_link():
 # people already have: it needs a new schema version and a reading of the old one.
 FROZEN_DEFAULTS = {
     "full": {
-        "precision": "bf16", "optimizer": "adamw_torch_fused", "optimizer_args": {}, "micro_batch_size": 8,
+        "precision": "bf16", "optimizer": "adamw_torch_fused", "optimizer_args": {}, "optimizer_in_backward": False, "micro_batch_size": 8,
         "seq_len": 2048, "gradient_accumulation_steps": 1, "gradient_checkpointing": "none", "attention": "sdpa",
         "loss": "eager", "kernels": "eager", "padded": False, "dequantize": False, "objective": "sft", "framework": "transformers-5.24",
         "images": {
             "per_sequence": 0, "height": 448, "width": 448, "train_text": True, "train_vision": True, "train_projector": True,
         },
         "sharding": {
-            "strategy": "none", "data_parallel": 1, "replicas": 1, "reshard_after_forward": True, "tensor_parallel": 1,
+            "strategy": "none", "data_parallel": 1, "replicas": 1, "reshard_after_forward": True, "sync_each_batch": False, "tensor_parallel": 1,
             "pipeline_parallel": 1, "context_parallel": 1, "expert_parallel": 1, "offload": "none", "activation_offload": False,
         },
     },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calc.autograd.storage import active
-from calc.autograd.tensor import Broad, Tensor, empty, record, view
+from calc.autograd.tensor import Broad, Tensor, empty, kept, record, view
 
 
 def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1)) -> Tensor:
@@ -31,7 +31,7 @@ def flash(q: Tensor, k: Tensor, v: Tensor, *, words: tuple[int, ...] = (2, 1)) -
         return tuple(m if n else None for m, n in zip(made, needs, strict=True))
 
     return record(
-        "flash attention", (batch, heads, length, v.shape[-1]), dtype, (q, k, v), backward, (q.storage, k.storage, v.storage), saves_output=True,
+        "flash attention", (batch, heads, length, v.shape[-1]), dtype, (q, k, v), backward, (kept(k), kept(q), kept(v)), saves_output=True,
         heads_first=q.heads_first, extra=(((batch, heads, length), "fp32", "log-sum-exp"), *[((n,), "i64", "seed and offset") for n in words]),
     )  # fmt: skip
 
@@ -46,9 +46,7 @@ def efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, calls: in
     batch, heads, length, _ = q.shape
     shapes, dtype = (q.shape, k.shape, v.shape), q.dtype
     needs = (q.requires_grad, k.requires_grad, v.requires_grad)
-    saved = [q.storage, k.storage, v.storage]
-    if mask is not None:
-        saved.append(mask.storage)
+    saved = [kept(t) for t in (mask, k, q, v) if t is not None]
     trained = mask is not None and mask.requires_grad
     scores = (batch, heads, length, k.shape[2])
 

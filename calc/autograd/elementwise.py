@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calc.autograd.storage import active
-from calc.autograd.tensor import Broad, Shape, Tensor, empty, record
+from calc.autograd.tensor import Broad, Shape, Tensor, empty, kept, record
 
 _RANK = {"bool": 0, "u8": 1, "i32": 2, "i64": 3, "fp16": 4, "bf16": 4, "fp32": 5}
 
@@ -111,9 +111,9 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
     a_full = len(a_shape) > len(b_shape) or (len(a_shape) == len(b_shape) and a_shape[-1] >= b_shape[-1])
     same = a_shape == b_shape
     shape = a_shape if a_full else b_shape
-    saved = [a.storage] if needs_b else []
-    if needs_a:
-        saved.append(b.storage)
+    saved = [kept(b)] if needs_a else []
+    if needs_b:
+        saved.append(kept(a))
 
     def backward(g: Tensor) -> tuple[Tensor | Broad | None, ...]:
         gb = empty(shape, dtype, "mul backward", g.heads_first) if needs_b else None
@@ -169,7 +169,7 @@ def scale_in_place(x: Tensor) -> Tensor:
 
 
 def mul_in_place(x: Tensor, numbers: Tensor) -> Tensor:
-    """x *= numbers of the same shape that have no gradient: into x itself; saves the numbers."""
+    """x *= numbers that have no gradient: into x itself; saves the numbers."""
     shape, dtype = x.shape, x.dtype
     return record(
         "mul_",
@@ -249,7 +249,7 @@ def expm1(x: Tensor) -> Tensor:
 
 
 def square(x: Tensor) -> Tensor:
-    """x ** 2: saves x."""
+    """x ** 2, or to another fixed power: saves x."""
     shape, dtype = x.shape, x.dtype
 
     def backward(g: Tensor) -> tuple[Tensor]:
@@ -309,7 +309,7 @@ def neg(x: Tensor) -> Tensor:
 def activation(x: Tensor, name: str) -> Tensor:
     """silu, gelu and the like as one kernel: saves x, the backward makes one tensor."""
     shape, dtype = x.shape, x.dtype
-    return record(name, shape, dtype, (x,), lambda g: (empty(shape, dtype, f"{name} backward"),), (x.storage,))
+    return record(name, shape, dtype, (x,), lambda g: (empty(shape, dtype, f"{name} backward"),), (kept(x),))
 
 
 def from_output(x: Tensor, name: str) -> Tensor:
@@ -392,7 +392,7 @@ def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
         return (gx, *(empty(s, d, "layer_norm backward") if r else None for s, d, r in shapes))
 
     rows = (*shape[:-1], 1)
-    saved = [t.storage for t in (x, *affine)]
+    saved = [kept(t) for t in (bias, x, weight) if t is not None]
     return record(
         "native_layer_norm", shape, dtype, (x, *affine), backward, saved,
         extra=((rows, "fp32", "layer_norm mean"), (rows, "fp32", "layer_norm rstd")),

@@ -184,6 +184,58 @@ def fused_head_foak(x: Tensor, weight: Tensor, autocast: str | None, lower: Call
     return _finished(x, weight, grad_x, grad_weight)
 
 
+CUT_ROWS = 128
+"""Tokens that share a lock in cut cross-entropy's forward kernel."""
+CUT_COLUMNS = 64
+"""Columns that share one in its backward kernel."""
+
+
+def cut_cross_entropy(x: Tensor, weight: Tensor, rows: int, *, capped: bool) -> Tensor:
+    """Apple's cut cross-entropy, as Unsloth has it: logits live in the kernels' own memory; of each token the log-sum-exp is kept, of each vocabulary
+    entry the mean logit, by which the backward pass sorts to leave out blocks without a gradient.
+
+    x: (rows, hidden_size) with the last token of each sequence, which has no label; `rows` have one. A cap on the logits makes one more number for each.
+    """
+    shape, dtype, weight_shape, weight_dtype = x.shape, x.dtype, weight.shape, weight.dtype
+    trains, needs = weight.requires_grad, x.requires_grad
+    vocab, hidden = weight_shape
+    locks = -(-hidden // CUT_COLUMNS)
+
+    def backward(g: Tensor) -> tuple[Tensor | None, ...]:
+        values, places = empty((vocab,), "fp32", "sort"), empty((vocab,), "i64", "sort")
+        del values
+        order = empty((vocab,), "i32", "order of the vocabulary")
+        del places
+        gx = empty(shape, dtype, "gradient of the hidden states")
+        gw = empty(weight_shape, dtype, "gradient of the head") if trains else None
+        held = [empty((-(-n // locks), locks), "i32", "locks") for n in (rows, vocab)]
+        if gw is not None and weight_dtype != dtype:
+            gw = empty(weight_shape, weight_dtype, "gradient cast")
+        del order, held
+        return gx if needs else None, gw
+
+    mask = empty((rows,), "bool", "has a label")
+    wide = empty((rows, 2), "i64", "nonzero")
+    del mask
+    narrow = empty((rows, 2), "i32", "nonzero")
+    del wide
+    places = empty((rows,), "i64", "places with a label")
+    del narrow
+    largest = empty((rows,), "fp32", "log-sum-exp")
+    held = [empty((-(-rows // CUT_ROWS),), "i32", "locks")]
+    means = empty((vocab,), "fp32", "mean logits")
+    held.clear()
+    chosen = empty((rows,), "fp32", "logits of the labels")
+    if capped:
+        chosen = empty((rows,), "fp32", "capped logits")
+    loss = record(
+        "cut_cross_entropy", (1,), "fp32", (x, weight), backward,
+        (x.storage, weight.storage, largest.storage, means.storage), pinned=(places.storage,),
+    )  # fmt: skip
+    del chosen
+    return loss
+
+
 TILE_TOKENS = 4096
 """Tokens of one tile of TRL's chunked loss."""
 TILE_COLUMNS = 32768

@@ -64,6 +64,20 @@ def average_pool(x: Tensor, shape: Shape) -> Tensor:
     )
 
 
+def grid_sampled(x: Tensor, grid: Tensor, shape: Shape) -> Tensor:
+    """A picture read at points between its pixels: saves both; the backward makes gradients of both, whether or not the points need one."""
+    before, points, dtype = x.shape, grid.shape, x.dtype
+
+    def backward(g: Tensor) -> tuple[Tensor]:
+        by_x = empty(before, dtype, "grid_sampler_2d backward")
+        by_grid = empty(points, grid_dtype, "grid_sampler_2d backward")
+        del by_grid
+        return (by_x,)
+
+    grid_dtype = grid.dtype
+    return record("grid_sampler_2d", shape, dtype, (x,), backward, (x.storage, grid.storage))
+
+
 def unfolded(x: Tensor, shape: Shape) -> Tensor:
     """Squares of patches as rows (im2col), image by image: the backward folds them back, then joins the images."""
     before, dtype = x.shape, x.dtype
@@ -76,16 +90,9 @@ def unfolded(x: Tensor, shape: Shape) -> Tensor:
 
 
 def reordered(x: Tensor) -> Tensor:
-    """Rows in another order: a copy; the backward fills zeros and puts the gradient into a copy of them."""
+    """Rows in another order: a copy; the backward puts the gradient into zeros."""
     shape, dtype = x.shape, x.dtype
-
-    def backward(g: Tensor) -> tuple[Tensor]:
-        zeros = empty(shape, dtype, "new_zeros")
-        result = empty(shape, dtype, "index_put")
-        del zeros
-        return (result,)
-
-    return record("index", shape, dtype, (x,), backward)
+    return record("index", shape, dtype, (x,), lambda g: (empty(shape, dtype, "new_zeros"),))
 
 
 def stacked_heads(x: Tensor, count: int, shape: Shape) -> Tensor:
@@ -111,15 +118,14 @@ def turned(x: Tensor) -> Tensor:
 
 
 def chosen(x: Tensor, mask: Tensor, shape: Shape) -> Tensor:
-    """The rows of x where the mask is true: saves the mask; the backward fills zeros and puts the gradient into a copy of them."""
+    """The rows of x where the mask is true: saves the mask; the backward puts the gradient into zeros."""
     whole, dtype, count = x.shape, x.dtype, shape[0]
 
     def backward(g: Tensor) -> tuple[Tensor]:
         zeros = empty(whole, dtype, "new_zeros")
         places = empty((count, 2), "i64", "nonzero")
-        result = empty(whole, dtype, "index_put")
-        del zeros, places
-        return (result,)
+        del places
+        return (zeros,)
 
     places = empty((count, 2), "i64", "nonzero")
     result = record("index", shape, dtype, (x,), backward, (mask.storage,))

@@ -18,7 +18,7 @@ def mm(
     dtype, weight_shape, needs_x, needs_weight = x.dtype, weight.shape, x.requires_grad, weight.requires_grad
     saved = [x.storage] if needs_weight else []
     if needs_x:
-        saved.append(weight.storage)
+        saved.insert(len(saved) if bias is not None else 0, weight.storage)
     made = empty if alone else empty_view
     if bias is None:
 
@@ -32,9 +32,9 @@ def mm(
     def backward_with_bias(g: Tensor) -> tuple[Tensor | Broad | None, ...]:
         gw = empty_view(weight_shape, dtype, "mm weight gradient") if needs_weight else None
         gx = made((rows, columns), dtype, "mm input gradient") if needs_x else None
-        return gx, gw, Broad(g, bias_shape) if needs_bias else None
+        return Broad(g, bias_shape) if needs_bias else None, gx, gw
 
-    return record("addmm", (rows, out), dtype, (x, weight, bias), backward_with_bias, saved)
+    return record("addmm", (rows, out), dtype, (bias, x, weight), backward_with_bias, saved)
 
 
 def bmm(a: Tensor, b: Tensor, shape: Shape) -> Tensor:

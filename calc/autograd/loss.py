@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from calc.autograd.elementwise import cast
-from calc.autograd.tensor import Tensor, empty, record, view
+from calc.autograd.storage import Storage
+from calc.autograd.tensor import Tensor, empty, record, recording_mode, view
 
 
 def log_softmax(x: Tensor) -> Tensor:
@@ -17,9 +18,12 @@ def log_softmax(x: Tensor) -> Tensor:
 def nll_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:
     """Mean of the labels' negative log-probabilities: saves them, the labels and the total weight; the backward fills a whole tensor."""
     shape, dtype = log_probabilities.shape, log_probabilities.dtype
+    kept = labels.storage
+    if recording_mode.offload is not None and labels.shape != (shape[0],):  # a part of the padded ones goes as a copy
+        kept = Storage((shape[0],), labels.dtype, "clone")
     return record(
         "nll_loss", (1,), dtype, (log_probabilities,), lambda g: (empty(shape, dtype, "nll_loss backward"),),
-        (log_probabilities.storage, labels.storage), extra=(((1,), dtype, "nll_loss total weight"),),
+        (log_probabilities.storage, kept), extra=(((1,), dtype, "nll_loss total weight"),),
     )  # fmt: skip
 
 

@@ -16,13 +16,7 @@ def topk(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     rows = (*shape[:-1], k)
     places = empty(rows, "i64", "topk")
 
-    def backward(g: Tensor) -> tuple[Tensor]:
-        zeros = empty(shape, dtype, "new_zeros")
-        result = empty(shape, dtype, "scatter")
-        del zeros
-        return (result,)
-
-    return record("topk", rows, dtype, (x,), backward, (places.storage,)), places
+    return record("topk", rows, dtype, (x,), lambda g: (empty(shape, dtype, "new_zeros"),), (places.storage,)), places
 
 
 def maximum(x: Tensor) -> Tensor:
@@ -30,39 +24,37 @@ def maximum(x: Tensor) -> Tensor:
     shape, dtype = x.shape, x.dtype
     rows = (*shape[:-1], 1)
 
-    def backward(g: Tensor) -> tuple[Tensor]:
-        zeros = empty(shape, dtype, "new_zeros")
-        result = empty(shape, dtype, "scatter")
-        del zeros
-        return (result,)
-
-    return record("max", rows, dtype, (x,), backward, extra=((rows, "i64", "max"),), heads_first=x.heads_first)
+    return record(
+        "max",
+        rows,
+        dtype,
+        (x,),
+        lambda g: (empty(shape, dtype, "new_zeros"),),
+        extra=((rows, "i64", "max"),),
+        heads_first=x.heads_first,
+    )
 
 
 def gather(x: Tensor, shape: Shape, places: Tensor) -> Tensor:
-    """x[places] or x.gather(places): saves the places; the backward adds into zeros, out of place."""
+    """x[places] or x.gather(places): saves the places; the backward adds into zeros."""
     whole, dtype = x.shape, x.dtype
 
-    def backward(g: Tensor) -> tuple[Tensor]:
-        zeros = empty(whole, dtype, "new_zeros")
-        result = empty(whole, dtype, "index_put")
-        del zeros
-        return (result,)
-
-    return record("index", shape, dtype, (x,), backward, (places.storage,))
+    return record("index", shape, dtype, (x,), lambda g: (empty(whole, dtype, "new_zeros"),), (places.storage,))
 
 
 def gathered(x: Tensor, shape: Shape, places: Tensor) -> Tensor:
-    """x.gather(-1, places): saves x for its size, and the places; the backward adds into zeros, out of place."""
+    """x.gather(-1, places): saves x for its size, and the places; the backward adds into zeros."""
     whole, dtype = x.shape, x.dtype
 
-    def backward(g: Tensor) -> tuple[Tensor]:
-        zeros = empty(whole, dtype, "new_zeros")
-        result = empty(whole, dtype, "scatter_add", True)
-        del zeros
-        return (result,)
-
-    return record("gather", shape, dtype, (x,), backward, (x.storage, places.storage), heads_first=True)
+    return record(
+        "gather",
+        shape,
+        dtype,
+        (x,),
+        lambda g: (empty(whole, dtype, "new_zeros", True),),
+        (x.storage, places.storage),
+        heads_first=True,
+    )
 
 
 def masked_fill(x: Tensor, mask: Tensor) -> Tensor:
@@ -140,11 +132,9 @@ def grouped_mm(x: Tensor, weight: Tensor, offsets: Tensor, *, transposed: bool =
     copies, columns = x.shape
     out = weight.shape[2] if transposed else weight.shape[1]
     dtype, weight_shape, needs_x, needs_weight = x.dtype, weight.shape, x.requires_grad, weight.requires_grad
-    saved = [offsets.storage]
+    saved = [weight.storage, offsets.storage] if needs_x else [offsets.storage]
     if needs_weight:
         saved.append(x.storage)
-    if needs_x:
-        saved.append(weight.storage)
 
     def backward(g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         by_weight = empty(weight_shape, dtype, "grouped_mm weight gradient") if needs_weight else None

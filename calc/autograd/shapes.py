@@ -123,16 +123,11 @@ def scaled_view(x: Tensor) -> Tensor:
 
 
 def indexed(x: Tensor, shape: Shape) -> Tensor:
-    """x[..., [i], :]: a copy, and the index; the backward puts it into zeros, out of place."""
+    """x[..., [i], :]: a copy, and the index; the backward puts the gradient into zeros."""
     whole, dtype = x.shape, x.dtype
-
-    def backward(g: Tensor) -> tuple[Tensor]:
-        zeros = empty(whole, dtype, "new_zeros")
-        result = empty(whole, dtype, "index_put")
-        del zeros
-        return (result,)
-
-    return record("index", shape, dtype, (x,), backward, extra=(((1,), "i64", "index"),))
+    return record(
+        "index", shape, dtype, (x,), lambda g: (empty(whole, dtype, "new_zeros"),), extra=(((1,), "i64", "index"),)
+    )
 
 
 def split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:

@@ -14,9 +14,11 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
+from math import prod
 from typing import Any
 from weakref import ref
 
+from calc.autograd.offload import Offload, Packed, packed
 from calc.autograd.storage import GRADIENTS, Standing, Storage, active
 
 Shape = tuple[int, ...]
@@ -30,10 +32,12 @@ class StopRecomputation(Exception):
 class Recording:
     """How operations are noted at the moment: gradients on or off, and the checkpointed block that is run, if one is."""
 
-    __slots__ = ("checkpoint", "enabled", "pinned", "recompute")
+    __slots__ = ("checkpoint", "enabled", "offload", "pinned", "recompute")
 
     def __init__(self) -> None:
         self.enabled = True
+        self.offload: Offload | None = None
+        """What moves saved tensors to host memory; none where they stay on the GPU."""
         self.pinned: list[tuple[int | None, Storage]] = []
         """What functions keep on themselves, with their block: it lives as long as the graph, not only until they have run."""
         self.checkpoint: Checkpoint | None = None
@@ -68,14 +72,14 @@ class View(Tensor):
 class Leaf(Tensor):
     """A tensor that gradients end in: a weight, or an input that was made to need one."""
 
-    __slots__ = ("accumulator", "grad", "hook", "name")
+    __slots__ = ("accumulator", "grad", "hook", "name", "role")
 
     def __init__(
         self, shape: Shape, dtype: str, storage: Storage, heads_first: bool = False, *, name: str = ""
     ) -> None:
         super().__init__(shape, dtype, storage, heads_first)
         self.grad = self.accumulator = self.hook = None
-        self.name = name
+        self.name, self.role = name, ""
         self.requires_grad = True
 
 
@@ -99,6 +103,7 @@ class Node:
         "edges",
         "grads",
         "op",
+        "packed",
         "saved",
         "scope",
         "sequence",
@@ -128,6 +133,8 @@ class Node:
                 edges.append(None)
         self.edges, self.wants = edges, wants
         self.saved: tuple[Storage, ...] = ()
+        self.packed: tuple[Packed, ...] = ()
+        """What it saved in the place of `saved`, where an `Offload` may have taken it away."""
         self.checkpoint: Checkpoint | None = None
         self.slots = (0, 0)
         self.takes_saved = False
@@ -181,6 +188,16 @@ def empty(shape: Shape, dtype: str, op: str, heads_first: bool = False) -> Tenso
 def empty_view(shape: Shape, dtype: str, op: str, heads_first: bool = False) -> Tensor:
     """A view of a tensor of its own that nobody else holds."""
     return View(shape, dtype, Storage(shape, dtype, op), heads_first)
+
+
+def kept(x: Tensor) -> Storage:
+    """What an operation saves of x: its memory. On its way to host memory a part of a larger tensor is copied first, by itself."""
+    mode, storage = recording_mode, x.storage
+    if mode.offload is None or mode.checkpoint is not None or mode.recompute is not None:
+        return storage
+    if storage.kind < 0 or prod(x.shape) >= prod(storage.shape):
+        return storage
+    return Storage(x.shape, x.dtype, "contiguous")
 
 
 def parameter(shape: Shape, dtype: str, name: str, trainable: bool) -> Leaf:
@@ -261,6 +278,8 @@ def record(
             if number:
                 node.checkpoint, node.slots = checkpoint, checkpoint.promise(number, node)
             saved = ()
+        elif mode.offload is not None and saved:
+            node.packed, saved = packed(mode.offload, saved), ()
     if recompute is not None and op in recompute.keeps:
         storage, others = recompute.outputs.popleft()
     else:
@@ -269,7 +288,10 @@ def record(
     y = Tensor(shape, dtype, storage, heads_first)
     y.requires_grad = True
     if recompute is not None:
-        if passing or recompute.passes:
+        if recompute.outlived:
+            kept = (*saved, storage, *others) if saves_output else (*saved, *others)
+            y.node = Passing(kept, tuple([t.node for t in inputs]))
+        elif passing or recompute.passes:
             recompute.passes = True
             y.node = Passing(passing, tuple([t.node for t in inputs]))
         if saves_output:
@@ -283,6 +305,10 @@ def record(
     if checkpoint is not None:
         if op in checkpoint.keeps:
             checkpoint.outputs.append((storage, others))
+        node.saved = tuple(pinned)
+    elif mode.offload is not None:
+        results = (*others[:1], storage, *others[1:]) if saves_output else others  # in the order of their names
+        node.packed += packed(mode.offload, results)
         node.saved = tuple(pinned)
     elif saves_output:
         node.saved = (*saved, storage, *others, *pinned)
@@ -300,7 +326,7 @@ class Checkpoint:
     `keeps` names operations whose results are kept all the same, so that the second run need not compute them again.
     """
 
-    __slots__ = ("again", "keeps", "kept", "number", "origin", "outputs", "owners", "passes", "ran")
+    __slots__ = ("again", "keeps", "kept", "number", "origin", "outlived", "outputs", "owners", "passes", "ran")
 
     def __init__(self, again: Callable[[], Any], keeps: frozenset[str] = frozenset()) -> None:
         self.again: Callable[[], Any] | None = again
@@ -311,6 +337,8 @@ class Checkpoint:
         self.kept: list[Storage | None] = []
         self.passes = False
         """Something was saved that nobody waits for, so that it matters which results are alive."""
+        self.outlived = False
+        """Someone outside keeps results of the second run, and with them what led to them."""
         self.ran = False
         self.origin = (active.ledger.block, active.ledger.scope)
 
@@ -370,6 +398,15 @@ def accumulate_into(target: Node | Accumulate, slot: int, gradient: Tensor) -> N
         target.grads[slot] = empty(waiting.shape, waiting.dtype, "gradient sum", waiting.heads_first)
 
 
+def _leaves_first(edges: Sequence[tuple[Node | Accumulate, int] | None]) -> list[tuple[int, Any]]:
+    """The edges in the order in which gradients go on: weights come first in any queue, what goes to another operation passes views before."""
+    leaves: list[tuple[int, Any]] = []
+    others: list[tuple[int, Any]] = []
+    for one in enumerate(edges):
+        (leaves if one[1] is not None and type(one[1][0]) is Accumulate else others).append(one)
+    return leaves + others
+
+
 def _holders(gradients: list[Tensor | None], slot: int) -> tuple[int, int]:
     """How many references there are to a gradient, and to its memory."""
     gradient = gradients[slot]
@@ -405,7 +442,7 @@ def backward(
                 seen.add(id(target))
                 stack.append(target)  # type: ignore[arg-type]
     del seen, stack
-    ledger = active.ledger
+    ledger, offload = active.ledger, recording_mode.offload
     if gradient is None:
         gradient = empty((1,), loss.dtype, "ones_like")
     root.grads[loss.slot] = gradient
@@ -426,6 +463,9 @@ def backward(
         taken: Any = None
         if node.checkpoint is not None:
             taken = node.checkpoint.saved(node.slots)
+        elif offload is not None:
+            taken = tuple([offload.unpack(one) for one in node.packed])
+            node.packed = ()
         outgoing = list(function(taken or node.saved, *incoming) if node.takes_saved else function(*incoming))
         taken = None
         for k, want in enumerate(node.wants):
@@ -437,8 +477,10 @@ def backward(
             if made.dtype != want and edges[k] is not None:
                 outgoing[k] = empty(made.shape, want, "gradient cast", made.heads_first)
         made = incoming = None
+        if offload is not None:
+            offload.over()
         node.saved, node.checkpoint = (), None
-        for k, edge in enumerate(edges):
+        for k, edge in _leaves_first(edges):
             if edge is None:
                 outgoing[k] = None
                 continue
@@ -459,6 +501,8 @@ def backward(
                 push(ready, (-target.sequence, target))
         node.edges = []
         del node, edges, function
+    if offload is not None:
+        offload.finish()
     if at_end is not None:
         at_end()
     del gradient

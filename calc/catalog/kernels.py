@@ -52,6 +52,21 @@ _LIGER = (
 )
 _LIGER_HEADS = (*_LIGER, "glm4", "mixtral", "qwen3_moe")
 
+CUT_HEADS = (
+    "llama",
+    "mistral",
+    "mixtral",
+    "qwen2",
+    "qwen3",
+    "qwen3_moe",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "phi3",
+    "smollm3",
+)
+"""Architectures whose head cut cross-entropy can stand for (a product, perhaps capped), of those that were recorded."""
+
 KERNELS = Table(
     "kernels",
     Kernels("eager", "eager", "transformers", "liger", "liger", _LIGER_HEADS),

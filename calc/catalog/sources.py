@@ -603,6 +603,12 @@ SOURCES = Table(
         "0.8.5, run on a pretended GPU",
     ),
     Source(
+        "cut-cross-entropy",
+        "Cut Your Losses in Large-Vocabulary Language Models",
+        "https://arxiv.org/abs/2411.09009",
+        "the package cut-cross-entropy 25.1.1, run on a pretended GPU with its kernels left out",
+    ),
+    Source(
         "foak",
         "fms-acceleration: fused ops and kernels, out of Unsloth's and Liger's",
         "https://github.com/foundation-model-stack/fms-acceleration/tree/main/plugins/fused-ops-and-kernels",

@@ -32,8 +32,10 @@ SYMBOLS = {
 
 
 @lru_cache(maxsize=64)
-def symbolic(architecture: Architecture, recipe: Recipe) -> tuple[Step, Symbols]:
-    """The step on sizes with formulas, and the number of each symbol."""
+def symbolic(
+    architecture: Architecture, recipe: Recipe, on_gradient: step.OnGradient | None = None
+) -> tuple[Step, Symbols]:
+    """The step on sizes with formulas, and the number of each symbol. `on_gradient` as `step.run` takes it; its temporaries are plain numbers."""
     table = Symbols()
     dims = architecture.dims
     named: dict[str, Any] = {
@@ -48,7 +50,12 @@ def symbolic(architecture: Architecture, recipe: Recipe) -> tuple[Step, Symbols]
     batch: Any = Dim(recipe.batch, "B", table)
     length: Any = Dim(recipe.length, "S", table)
     sized = replace(recipe, batch=batch, length=length, adapters=adapters)
-    result = step.run(replace(architecture, dims=replace(dims, **named)), sized, counts=_counts(dims.kinds, table))
+    result = step.run(
+        replace(architecture, dims=replace(dims, **named)),
+        sized,
+        counts=_counts(dims.kinds, table),
+        on_gradient=on_gradient,
+    )
     table["N"] = recipe.batch * recipe.length
     table["q"] = dims.num_attention_heads * dims.head_dim
     table["kv"] = dims.num_key_value_heads * dims.head_dim
@@ -61,15 +68,19 @@ def _counts(kinds: tuple[str, ...], table: Symbols) -> dict[str, Dim]:
     return {kind: Dim(kinds.count(kind), "L" if len(distinct) == 1 else f"L_{kind}", table) for kind in distinct}
 
 
-def formula(architecture: Architecture, recipe: Recipe, instant: str, kind: int) -> str:
+def formula(
+    architecture: Architecture, recipe: Recipe, instant: str, kind: int, on_gradient: step.OnGradient | None = None
+) -> str:
     """The closed form of one kind of memory at one instant."""
-    result, _ = symbolic(architecture, recipe)
+    result, _ = symbolic(architecture, recipe, on_gradient)
     return typeset(merged(_moment(result, instant).kinds[kind]))
 
 
-def numbers(architecture: Architecture, recipe: Recipe, instant: str, kind: int) -> str:
+def numbers(
+    architecture: Architecture, recipe: Recipe, instant: str, kind: int, on_gradient: step.OnGradient | None = None
+) -> str:
     """The same with this run's numbers."""
-    result, table = symbolic(architecture, recipe)
+    result, table = symbolic(architecture, recipe, on_gradient)
     return typeset(merged(_moment(result, instant).kinds[kind]), table)
 
 

@@ -17,11 +17,14 @@ Vector = tuple[int, ...]
 ZERO: Vector = (0,) * len(KINDS)
 
 
-def representatives(kinds: Sequence[str], *, last: bool = False) -> tuple[list[int], list[int]]:
+def representatives(
+    kinds: Sequence[str], *, last: bool = False, lead: int = 0, first: int = 1
+) -> tuple[list[int], list[int]]:
     """Which blocks to run, and for each block of the model the place in that list of the one that stands for it.
 
-    The first block of each kind runs, which is the first to use what its kind shares, and the second, which stands for the rest. With
-    `last` the last one runs too and stands for itself, where a block's backward depends on those before and after it.
+    The first block of each kind runs, which is the first to use what its kind shares, and the second, which stands for the rest; or the next
+    one after as many as are `first`. With `last` the last one runs too and stands for itself, where a block's backward depends on those before
+    and after it. The first `lead` blocks all run and stand for themselves, where a block leaves another thing alive as long as few came before it.
     """
     ends = {kind: index for index, kind in enumerate(kinds)} if last else {}
     chosen: list[int] = []
@@ -29,7 +32,10 @@ def representatives(kinds: Sequence[str], *, last: bool = False) -> tuple[list[i
     seen: dict[str, list[int]] = {}
     for index, kind in enumerate(kinds):
         places = seen.setdefault(kind, [])
-        if len(places) < 2 or index == ends.get(kind):
+        if index == lead and lead:
+            seen = {kind: places[:1] for kind, places in seen.items()}
+            places = seen[kind]
+        if index < lead or len(places) <= first or index == ends.get(kind):
             places.append(len(chosen))
             chosen.append(index)
         stands.append(places[-1])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
 from calc.autograd.storage import ACTIVATIONS, CASTS, EXCHANGED, GATHERED, GRADIENTS, LOGITS, TEMPORARIES
-from calc.autograd.tensor import Leaf
 from calc.catalog.gpus import GPUS
 from calc.catalog.models import MODELS
-from calc.catalog.optimizers import OPTIMIZERS
-from calc.memory import closed_form, optimizer_states, optimizer_step, step
+from calc.memory import closed_form, in_backward, optimizer_states, optimizer_step, step
 from calc.memory.allowance import reserved_and_device
 from calc.memory.breakdown import (
     Breakdown,
@@ -28,7 +26,7 @@ from calc.memory.breakdown import (
     Verdict,
 )
 from calc.memory.problems import Refused, problems
-from calc.memory.recipes import PRECISIONS, recipe
+from calc.memory.recipes import PRECISIONS, micro_batches, optimizer_of, recipe
 from calc.memory.weights import (
     adapter_lines,
     batch_lines,
@@ -46,7 +44,7 @@ from calc.memory.weights import (
 from calc.model import ConfigError, NotModelled, UnknownArchitecture, architecture, typed
 from calc.model.counting import counted
 from calc.model.family import Architecture
-from calc.model.parameters import Parameter, Role
+from calc.model.parameters import Parameter
 from calc.model.recipe import Recipe
 from calc.model.vision import Seeing
 from calc.scenario import ConfigModel, PathModel, Scenario
@@ -109,20 +107,22 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
     plan, gpu = scenario.plan, GPUS[scenario.hardware.gpu]
     notes = problems(scenario, model, gpu)
     how = recipe(plan, gpu, scratch=granularity > 1)
-    stepping = stepping_in_backward(scenario)
+    stepping = in_backward.stepping(plan)
     if stepping is None:
-        result = _ran(model, how, granularity)
+        runs = [(run, _ran(model, run, granularity)) for run in micro_batches(how, plan.gradient_accumulation_steps)]
     else:
-        result = step.run(model, how, granularity=granularity, on_gradient=stepping, list_saved=False)
+        runs = [(how, step.run(model, how, granularity=granularity, on_gradient=stepping, list_saved=False))]
+    result = runs[0][1]
     stands = standing(scenario, model, result.stored, granularity=granularity)
 
     instants = [Instant("load", stands.load, stands.loaded)]
     for name, attribute in MOMENTS:
-        moment: step.Moment = getattr(result, attribute)
+        moments: list[tuple[Recipe, step.Moment]] = [(run, getattr(ran, attribute)) for run, ran in runs]
+        run, moment = max(moments, key=lambda one: one[1].total)
         allocated = Bytes(int(stands.during) + moment.total)
-        made = _made(model, how, attribute, moment)
+        made = _made(model, run, attribute, moment, stepping)
         instants.append(Instant(name, allocated, (*stands.lines, *stands.earlier, *made), moment.at))
-    stepped = (*stands.stepped, *_made(model, how, "held", result.held))
+    stepped = (*stands.stepped, *_made(model, how, "held", result.held, stepping))
     instants.append(Instant("optimizer step", total(stepped), stepped, "step"))
 
     highest = max(instants, key=lambda instant: int(instant.allocated))
@@ -132,7 +132,7 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
         peak=Peak(highest.allocated, highest.name, reserved, device),
         instants=tuple(instants),
         lines=highest.lines,
-        host=Host(stands.on_host, size(result.parameters)),
+        host=Host(Bytes(int(stands.on_host) + result.on_host), size(result.parameters)),
         capacity=gpu.capacity,
         verdict=verdict(device, gpu.capacity, notes),
         headroom=gpu.capacity - device.expected,
@@ -140,10 +140,19 @@ def estimate(scenario: Scenario, *, config: Mapping[str, Any] | None = None, gra
     )
 
 
-def _made(model: Architecture, how: Recipe, attribute: str, moment: step.Moment) -> tuple[Line, ...]:
+def _made(
+    model: Architecture, how: Recipe, attribute: str, moment: step.Moment, stepping: step.OnGradient | None
+) -> tuple[Line, ...]:
     """What the run holds at a moment, line by line."""
     return tuple(
-        Line(component, label, Bytes(moment.kinds[kind]), "exact", *_closed(model, how, attribute, kind), "oracle")
+        Line(
+            component,
+            label,
+            Bytes(moment.kinds[kind]),
+            "exact",
+            *_closed(model, how, attribute, kind, stepping),
+            "oracle",
+        )
         for kind, component, label in KINDS
         if moment.kinds[kind]
     )
@@ -195,7 +204,7 @@ def standing(
 ) -> Standing:
     """What a plan keeps of `parameters`, those that one GPU stores, beside the run on shapes; without a model its buffers are left out."""
     plan, how = scenario.plan, recipe(scenario.plan, GPUS[scenario.hardware.gpu])
-    optimizer, precision = OPTIMIZERS[plan.optimizer], PRECISIONS[plan.precision]
+    optimizer, precision = optimizer_of(plan), PRECISIONS[plan.precision]
     optimized = _masters(parameters) if precision.master else parameters
     states = optimizer_states.states(optimizer, optimized, plan.optimizer_args)
     temporary = optimizer_step.temporaries(optimizer, optimized, plan.optimizer_args)
@@ -226,7 +235,7 @@ def standing(
     return Standing(
         lines=lines,
         loaded=(*weights, *buffers),
-        earlier=gradients if how.accumulated else (),
+        earlier=gradients if how.accumulated and (how.sharded is None or how.sharded.turn == "each") else (),
         stepped=(*lines, *gradients, *scratch),
         on_host=Bytes(on_host),
     )
@@ -242,9 +251,11 @@ def on_the_card(scenario: Scenario, allocated: Bytes) -> tuple[Span, Span]:
     )
 
 
-def _closed(model: Architecture, run: Recipe, instant: str, kind: int) -> tuple[Any, Any]:
-    return partial(closed_form.formula, model, run, instant, kind), partial(
-        closed_form.numbers, model, run, instant, kind
+def _closed(
+    model: Architecture, run: Recipe, instant: str, kind: int, stepping: step.OnGradient | None
+) -> tuple[Any, Any]:
+    return partial(closed_form.formula, model, run, instant, kind, stepping), partial(
+        closed_form.numbers, model, run, instant, kind, stepping
     )
 
 
@@ -253,23 +264,6 @@ def _masters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
     return tuple(
         Parameter(p.name, p.shape, "fp32" if p.trainable else p.dtype, p.role, p.count, p.trainable) for p in parameters
     )
-
-
-def stepping_in_backward(scenario: Scenario) -> Callable[[Leaf], None] | None:
-    """What happens when a gradient is complete and the optimizer uses it at once: its temporaries, then it is freed. None for the others."""
-    optimizer, args = OPTIMIZERS[scenario.plan.optimizer], scenario.plan.optimizer_args
-    if not optimizer.frees_gradients:
-        return None
-
-    def used(weight: Leaf) -> None:
-        role: Role = "norm" if len(weight.shape) == 1 else "linear"
-        own = (Parameter(weight.name, weight.shape, weight.dtype, role),)
-        extra = optimizer_step.temporaries(optimizer, own, args).bytes
-        if extra:
-            step.scratch(int(extra))
-        weight.grad = None
-
-    return used
 
 
 def parameter_count(model: Architecture, parameters: Sequence[Parameter]) -> ParameterCount:

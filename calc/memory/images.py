@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.memory.breakdown import Problem
+from calc.memory.recipes import PRECISIONS
 from calc.memory.refused import Refused
 from calc.model.family import Architecture
 from calc.model.recipe import PARTS
@@ -47,6 +48,14 @@ def refuse_images(plan: Plan, model: Architecture) -> None:
             "not_modelled_with_images",
             "selective checkpointing is not modelled with images; choose full or none.",
             "plan.gradient_checkpointing",
+        )
+    precision = PRECISIONS[plan.precision]
+    if dims.pixels not in ("fp32", precision.weights) and not precision.autocast:
+        raise Refused(
+            "class_fails",
+            f"the image processor of {model.name} makes {dims.pixels} pixels, which meet {precision.weights} weights in its tower, and PyTorch "
+            "refuses that product without autocast; choose bf16 or bf16-mixed.",
+            "plan.precision",
         )
     if reason := dims.unable(given.height, given.width):
         raise Refused("image_not_seen", f"{model.name} cannot see this image: {reason}.", "model")

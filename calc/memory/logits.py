@@ -126,10 +126,18 @@ def _tiled(m: Modules, architecture: Architecture, x: Tensor) -> Loss:
     return total(fused.tiled_log_probabilities(picked(rows), _head(m), m.recipe.autocast or x.dtype)), None
 
 
+def _cut(m: Modules, architecture: Architecture, x: Tensor) -> Loss:
+    """Cut cross-entropy: no logits at all outside its kernels."""
+    active.ledger.kind = LOGITS
+    rows = m.batch * (m.length - 1)
+    return fused.cut_cross_entropy(x, _head(m), rows, capped=getattr(m.c, "final_logit_softcapping", False)), None
+
+
 LOSSES: Mapping[str, Callable[[Modules, Architecture, Tensor], Loss]] = {
     "eager": _eager,
     "triton": _in_place,
     "liger": _fused,
     "chunked": _tiled,
+    "cce": _cut,
 }
 """Hidden states (rows, hidden_size) to the loss and the logits that the model hands back, by `plan.loss`."""

@@ -7,13 +7,15 @@ from functools import lru_cache
 
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
-from calc.catalog.kernels import KERNELS
+from calc.catalog.kernels import CUT_HEADS, KERNELS
 from calc.catalog.optimizers import OPTIMIZERS
 from calc.catalog.optimizers.row import BadArgument
 from calc.catalog.table import UnknownName
 from calc.memory.breakdown import Problem
 from calc.memory.images import image_problems, refuse_images
-from calc.memory.recipes import PRECISIONS, flash_runs, recipe
+from calc.memory.in_backward import refuse_in_backward
+from calc.memory.offloaded import refuse_offload
+from calc.memory.recipes import PRECISIONS, flash_runs, optimizer_of, recipe
 from calc.memory.refused import Refused
 from calc.memory.sharded import refuse_sharded_model, refuse_sharding, sharding_notes
 from calc.memory.stored_weights import as_stored, stored_problems
@@ -88,6 +90,16 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                 blocking=False,
             )
         )
+    if model is not None and model.family.mended:
+        found.append(
+            Problem(
+                "class_is_mended",
+                f"The class of {model.name} in transformers 5.24.0 ends with an AttributeError, since its text model's output has no "
+                f"{model.family.mended}; this is its step where that is mended.",
+                "model",
+                blocking=False,
+            )
+        )
     if model is not None and not isinstance(plan, FullFineTuning):
         _, bare = converted(model.model_type, plan.lora.target_modules, FRAMEWORKS[plan.framework].grouped_experts)
         if "gate_up_proj" in bare or "down_proj" in bare:
@@ -100,7 +112,7 @@ def problems(scenario: Scenario, model: Architecture | None, gpu: Gpu) -> tuple[
                     blocking=False,
                 )
             )
-    optimizer = OPTIMIZERS[plan.optimizer]
+    optimizer = optimizer_of(plan)
     if optimizer.blocked:
         nearest = f" The nearest that can: {optimizer.instead}." if optimizer.instead else ""
         found.append(
@@ -147,7 +159,6 @@ def _falls_back(scenario: Scenario, model: Architecture, gpu: Gpu) -> bool:
 def _refuse(scenario: Scenario, gpu: Gpu) -> None:
     plan = scenario.plan
     not_modelled = {
-        "plan.gradient_checkpointing": plan.gradient_checkpointing == "offload",
         "plan.sharding": any(
             n > 1
             for n in (
@@ -155,7 +166,6 @@ def _refuse(scenario: Scenario, gpu: Gpu) -> None:
                 plan.sharding.expert_parallel,
             )
         ),
-        "plan.sharding.activation_offload": plan.sharding.activation_offload,
     }  # fmt: skip
     for field, refused in not_modelled.items():
         if refused:
@@ -164,6 +174,7 @@ def _refuse(scenario: Scenario, gpu: Gpu) -> None:
                 f"{field} is not modelled yet beyond one GPU and its plain forms; set it back to its default.",
                 field,
             )
+    refuse_in_backward(plan)
     refuse_sharding(scenario)
     try:
         OPTIMIZERS[plan.optimizer].settings(plan.optimizer_args)
@@ -214,6 +225,7 @@ def _refuse_on(plan: Plan, model: Architecture) -> None:
     _refuse_gaps(plan, model)
     _refuse_kernels(plan, model)
     refuse_images(plan, model)
+    refuse_offload(plan, model)
     refuse_sharded_model(plan, model, lambda: _parameters(model))
     refuse_parameter_adapters(plan, model.model_type)
     refuse_layers(plan, model.model_type, model.name)
@@ -311,6 +323,27 @@ def _refuse_gaps(plan: Plan, model: Architecture) -> None:
             f"under autocast over 16-bit weights {model.name} adds up numbers of two dtypes, which PyTorch refuses; choose bf16 or bf16-mixed.",
             "plan.precision",
         )
+    if (
+        "all-linear adapters in the tower" in model.family.gaps
+        and not isinstance(plan, FullFineTuning)
+        and plan.lora.target_modules == "all-linear"
+        and plan.images.train_vision
+    ):
+        raise Refused(
+            "not_modelled",
+            f"all-linear adapts the convolution of {model.name}'s patches too, which is not modelled yet; freeze the vision tower, or name "
+            "layers: q_proj, k_proj, v_proj, o_proj, qkv.",
+            "plan.lora.target_modules",
+        )
+    if "adapters on every linear layer" in model.family.gaps and not isinstance(plan, FullFineTuning):
+        targets = plan.lora.target_modules
+        if targets == "all-linear" or "router" in targets:
+            raise Refused(
+                "class_fails",
+                f"the router of {model.name} hands back two results, which PEFT's adapters cannot add to; name other layers: q_proj, k_proj, "
+                "v_proj, o_proj, gate_proj, up_proj, down_proj.",
+                "plan.lora.target_modules",
+            )
 
 
 def _refuse_kernels(plan: Plan, model: Architecture) -> None:
@@ -354,9 +387,34 @@ def _refuse_kernels(plan: Plan, model: Architecture) -> None:
             f"before version 5 each expert was a module of its own, which is modelled for mixtral only, not for {model.model_type}.",
             "plan.framework",
         )
+    if plan.loss == "cce":
+        _refuse_cut(plan, model)
     if plan.loss == "chunked" and not FRAMEWORKS[plan.framework].chunked_loss:
         raise Refused(
             "no_chunked_loss",
             f"the trainers on {FRAMEWORKS[plan.framework].label} have no chunked loss; choose loss liger.",
             "plan.loss",
+        )
+
+
+def _refuse_cut(plan: Plan, model: Architecture) -> None:
+    """Cut cross-entropy knows some heads, and its backward kernel takes hidden states in 16 bits only."""
+    if model.model_type not in CUT_HEADS:
+        raise Refused(
+            "fused_head_refused",
+            f"cut cross-entropy is modelled for {', '.join(CUT_HEADS)}, not for {model.model_type}; choose loss triton.",
+            "plan.loss",
+        )
+    if PRECISIONS[plan.precision].weights == "fp32":
+        raise Refused(
+            "cut_needs_half",
+            f"cut cross-entropy's backward kernel takes hidden states in 16 bits only, and under {plan.precision} they are fp32; choose bf16 or "
+            "bf16-autocast, or loss liger.",
+            "plan.loss",
+        )
+    if FRAMEWORKS[plan.framework].reentrant_checkpointing:
+        raise Refused(
+            "framework_not_modelled",
+            f"cut cross-entropy is modelled for transformers 5 only, not for {FRAMEWORKS[plan.framework].label}.",
+            "plan.framework",
         )

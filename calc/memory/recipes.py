@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calc.catalog.frameworks import FRAMEWORKS
 from calc.catalog.gpus import Gpu
 from calc.catalog.kernels import KERNELS
+from calc.catalog.optimizers import OPTIMIZERS, Optimizer
 from calc.catalog.table import Table
 from calc.model.recipe import PARTS, Adapters, Images, QuantizedBase, Recipe, Sharded
 from calc.scenario import FullFineTuning, Plan, QLora
@@ -72,10 +73,15 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
             sharding.strategy,
             sharding.data_parallel // sharding.replicas,
             dtype,
+            adapters="fp32" if adapters is None else adapters.dtype,
+            mixed=autocast is not None,
             reshard=sharding.reshard_after_forward,
             copies=sharding.replicas,
+            turn="only" if plan.gradient_accumulation_steps == 1 else "each" if sharding.sync_each_batch else "last",
             on_host=sharding.offload == "all",
         )
+        if adapters is not None and autocast is not None:
+            adapters = replace(adapters, dtype=autocast)
         dtype, autocast = autocast or dtype, None  # the sharding lowers the weights itself when it gathers them
     return Recipe(
         batch=plan.micro_batch_size,
@@ -102,12 +108,27 @@ def recipe(plan: Plan, gpu: Gpu, *, scratch: bool = False) -> Recipe:
         kernels=KERNELS[plan.kernels],
         scratch=scratch,
         checkpointing=plan.gradient_checkpointing,
+        offloads=plan.gradient_checkpointing == "offload" or sharding.activation_offload,
         reentrant=framework.reentrant_checkpointing,
         padded=plan.padded,
         images=images(plan),
         trained=frozenset(part for part in PARTS if getattr(plan.images, f"train_{part}")),
         accumulated=plan.gradient_accumulation_steps > 1,
     )
+
+
+def micro_batches(how: Recipe, number: int) -> tuple[Recipe, ...]:
+    """The micro-batches of a step whose moments may be the highest: the last one, and one before it where sharded gradients are reduced later."""
+    if how.sharded is None or how.sharded.turn != "last":
+        return (how,)
+    earlier = replace(how.sharded, turn="middle" if number > 2 else "first")
+    return how, replace(how, sharded=earlier, accumulated=number > 2)
+
+
+def optimizer_of(plan: Plan) -> Optimizer:
+    """The optimizer, as the plan runs it."""
+    row = OPTIMIZERS[plan.optimizer]
+    return row.in_backward if plan.optimizer_in_backward else row
 
 
 def images(plan: Plan) -> Images | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from calc.catalog.frameworks import FRAMEWORKS
-from calc.catalog.optimizers import OPTIMIZERS
 from calc.memory.breakdown import Problem
-from calc.memory.recipes import PRECISIONS
+from calc.memory.recipes import PRECISIONS, optimizer_of
 from calc.memory.refused import Refused
 from calc.model.family import Architecture
 from calc.model.parameters import Parameter
-from calc.scenario import FullFineTuning, Plan, Scenario
+from calc.scenario import FullFineTuning, Lora, Plan, QLora, Scenario
 
 PRECISIONS_OF = {
     "ddp": tuple(row.id for row in PRECISIONS.values() if not row.master),
@@ -30,7 +29,7 @@ FLAT = 16
 
 def sharding_notes(plan: Plan) -> tuple[Problem, ...]:
     """What the owner of a sharded plan should know."""
-    if plan.sharding.strategy not in ("fsdp", "fsdp2") or plan.precision != "bf16-mixed":
+    if plan.sharding.strategy not in ("fsdp", "fsdp2") or plan.precision not in ("bf16-mixed", "bf16-autocast"):
         return ()
     return (
         Problem(
@@ -68,13 +67,16 @@ def refuse_sharding(scenario: Scenario) -> None:
             f"{strategy} runs on two GPUs or more, each with data of its own: data_parallel ({ranks}) must equal num_gpus ({gpus}).",
             "plan.sharding.data_parallel",
         )
-    if plan.precision not in PRECISIONS_OF[strategy]:
+    modelled = PRECISIONS_OF[strategy]
+    if strategy == "fsdp2" and not isinstance(plan, FullFineTuning):
+        modelled = (*modelled, "bf16-autocast")
+    if plan.precision not in modelled:
         raise Refused(
             "precision_not_modelled",
-            f"{plan.precision} is not modelled under {strategy}; choose {', '.join(PRECISIONS_OF[strategy])}.",
+            f"{plan.precision} is not modelled under {strategy}; choose {', '.join(modelled)}.",
             "plan.precision",
         )
-    if OPTIMIZERS[plan.optimizer].frees_gradients:
+    if optimizer_of(plan).frees_gradients:
         raise Refused(
             "step_in_backward",
             f"{plan.optimizer} steps inside the backward pass, before gradients have been summed over the GPUs; choose adamw_torch.",
@@ -101,6 +103,12 @@ def _refuse_what_needs_shares(plan: Plan) -> None:
             "copies_of_shares",
             f"copies of the sharded weights need fsdp or fsdp2; under {sharding.strategy} set replicas to 1.",
             "plan.sharding.replicas",
+        )
+    if sharding.sync_each_batch:
+        raise Refused(
+            "no_sync",
+            f"when gradients are reduced matters under fsdp2 only; under {sharding.strategy} leave it off.",
+            "plan.sharding.sync_each_batch",
         )
     if not sharding.reshard_after_forward:
         raise Refused(
@@ -130,11 +138,17 @@ def _refuse_fully_sharded(plan: Plan) -> None:
             f"{plan.optimizer} is not modelled on weights in host memory yet; choose {', '.join(OPTIMIZERS_ON_HOST)}.",
             "plan.optimizer",
         )
-    if not isinstance(plan, FullFineTuning):
+    if isinstance(plan, QLora) or (isinstance(plan, Lora) and strategy == "fsdp"):
         raise Refused(
             "adapters_not_modelled",
-            f"adapters are not modelled under {strategy} yet; choose ddp, or full.",
+            f"{plan.method} is not modelled under {strategy} yet; choose ddp, or lora under fsdp2.",
             "plan.method",
+        )
+    if isinstance(plan, Lora) and (plan.lora.use_dora or plan.lora.modules_to_save):
+        raise Refused(
+            "adapters_not_modelled",
+            f"DoRA and layers trained whole beside adapters are not modelled under {strategy} yet; do without, or choose ddp.",
+            "plan.lora.use_dora" if plan.lora.use_dora else "plan.lora.modules_to_save",
         )
     if plan.optimizer not in OPTIMIZERS_OF_SHARES[strategy]:
         raise Refused(
@@ -142,10 +156,10 @@ def _refuse_fully_sharded(plan: Plan) -> None:
             f"{plan.optimizer} is not modelled under {strategy} yet; choose {', '.join(OPTIMIZERS_OF_SHARES[strategy])}.",
             "plan.optimizer",
         )
-    if plan.gradient_accumulation_steps > 1:
+    if plan.gradient_accumulation_steps > 1 and (strategy == "fsdp" or copies > 1 or plan.sharding.offload != "none"):
         raise Refused(
             "accumulation_not_modelled",
-            f"gradient accumulation is not modelled under {strategy} yet; set it to 1.",
+            f"gradient accumulation is not modelled under {strategy} with copies or host memory, nor under fsdp; set it to 1, or take fsdp2 alone.",
             "plan.gradient_accumulation_steps",
         )
     if FRAMEWORKS[plan.framework].reentrant_checkpointing:
@@ -153,12 +167,6 @@ def _refuse_fully_sharded(plan: Plan) -> None:
             "framework_not_modelled",
             f"{strategy} is modelled for transformers 5.24 only, not for {FRAMEWORKS[plan.framework].label}.",
             "plan.framework",
-        )
-    if plan.loss != "eager" or plan.kernels != "eager":
-        raise Refused(
-            "kernels_not_modelled",
-            f"replaced kernels are not modelled under {strategy} yet; choose loss eager and kernels eager.",
-            "plan.loss" if plan.loss != "eager" else "plan.kernels",
         )
 
 

@@ -9,13 +9,16 @@ Source       recordings of the real frameworks on a fake GPU; PyTorch's derivati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from calc.autograd.elementwise import scale
+from calc.autograd.offload import WAITING, Offload
 from calc.autograd.storage import (
     ACTIVATIONS,
     CASTS,
+    GRADIENTS,
     INPUTS,
     LOGITS,
     TEMPORARIES,
@@ -34,7 +37,17 @@ from calc.model.family import Architecture
 from calc.model.modules import Modules
 from calc.model.parameters import Parameter
 from calc.model.recipe import Recipe
-from calc.model.sharding import shard
+from calc.model.sharding import FullyShard, Group, shard
+
+
+class OnGradient(Hashable, Protocol):
+    """Called when a weight's gradient is complete, and when the backward pass is over."""
+
+    scales_loss: bool
+
+    def __call__(self, weight: Leaf) -> None: ...
+
+    def finish(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +117,8 @@ class Step:
     """Of the blocks that were run; `represents` says how often each block's stand for."""
     represents: tuple[int, ...]
     """For each block that was run, how many of the model's it stands for."""
+    on_host: int = 0
+    """Bytes of saved tensors that lie in host memory when the backward begins."""
     candidates: tuple[Candidate, ...] = ()
     """With `open_sizes`: every total that may be the highest."""
 
@@ -114,7 +129,7 @@ def run(
     *,
     granularity: int = 1,
     counts: Mapping[str, Dim] | None = None,
-    on_gradient: Callable[[Leaf], None] | None = None,
+    on_gradient: OnGradient | None = None,
     open_sizes: bool = False,
     list_saved: bool = True,
 ) -> Step:
@@ -125,7 +140,14 @@ def run(
     the highest at these sizes. Without `list_saved` the tensors kept for the backward pass are counted and not listed.
     """
     dims = architecture.dims
-    chosen, stands = representatives(dims.kinds, last=recipe.sharded is not None)
+    # What enters the first block has no gradient where only adapters are trained, so the second may be the first to keep what all share.
+    frozen = recipe.adapters is not None and recipe.checkpointing == "none"
+    chosen, stands = representatives(
+        dims.kinds,
+        last=recipe.sharded is not None or recipe.offloads,
+        lead=WAITING + 1 if recipe.offloads else 0,
+        first=2 if frozen else 1,
+    )
     represents = [0] * len(chosen)
     for place in stands:
         represents[place] += 1
@@ -133,6 +155,7 @@ def run(
     ledger = Ledger(granularity=granularity, scratch=recipe.scratch, events=[] if open_sizes else None)
     recording_mode.pinned.clear()
     with recording(ledger):
+        recording_mode.offload = offload = Offload() if recipe.offloads else None
         m = Modules(recipe, small, on_gradient, architecture.model_type)
         m.sharding = sharding = shard(architecture, recipe, small, m)
         ledger.kind = INPUTS
@@ -156,13 +179,19 @@ def run(
         saved = _saved(loss) if list_saved else ()
         ledger.kind = TEMPORARIES
         ledger.begin("backward")
-        scaled = scale(loss) if recipe.scaled else loss  # the caller holds both until the backward is over
+        scaled = (
+            scale(loss) if recipe.scaled or (on_gradient is not None and on_gradient.scales_loss) else loss
+        )  # the caller holds both until the backward is over
         backward(
             scaled,
             on_block=lambda block: ledger.begin("backward", block),
             at_end=None if sharding is None else sharding.finishes,
         )
+        if on_gradient is not None:
+            on_gradient.finish()
         loss = scaled = None  # type: ignore[assignment]
+        recording_mode.offload = None
+        hung = [one.storage.size for one in m.contexts if type(one) is Leaf] if recipe.offloads else []
         m.contexts.clear()
         pinned = _pinned(len(chosen))
         recording_mode.pinned.clear()
@@ -174,10 +203,12 @@ def run(
     m.weights.clear()
     symbols = None if counts is None else [counts[dims.kinds[i]] for i in chosen]
     depth = Depth.of(ledger.segments, stands, symbols, pinned)
+    already = ZERO if sharding is None else _left(sharding, depth, len(chosen))
     highest: dict[InstantName, Moment] = {}
     candidates: list[Candidate] = []
     events: dict[int, list[Event]] = {}
-    for instant, segment, more in _placed(ledger.segments, depth):
+    for instant, segment, added in _placed(ledger.segments, depth):
+        more = plus(added, already)
         if open_sizes:
             if (
                 id(segment) not in events
@@ -191,15 +222,15 @@ def run(
         moment = Moment(sum(kinds) - inputs, kinds, segment.peak_at)
         if instant not in highest or moment.total > highest[instant].total:
             highest[instant] = moment
-    rest = _moment(plus(after, depth.everywhere(depth.gradients)), inputs)
-    held = tuple([v if kind == LOGITS else 0 for kind, v in enumerate(after)])
+    rest = _moment(plus(plus(after, depth.everywhere(depth.gradients)), already), inputs)
+    held = tuple([v if kind == LOGITS else 2 * sum(hung) if kind == ACTIVATIONS else 0 for kind, v in enumerate(after)])
     begun = highest.get("forward", rest)
     if sharding is not None and sharding.gradients_last:  # until the model is called the next time
         if open_sizes:
             candidates.append(Candidate("forward", rest.total, after, depth.everywhere(depth.gradients)))
         else:
             begun = max(begun, rest, key=lambda moment: moment.total)
-    if open_sizes and recipe.keeps_outputs:
+    if open_sizes and (recipe.keeps_outputs or hung):
         candidates.append(Candidate("optimizer step", sum(held), held, ZERO))
     return Step(
         forward=begun,
@@ -214,7 +245,23 @@ def run(
         saved=saved,
         represents=tuple(represents),
         candidates=tuple(candidates),
+        on_host=0 if offload is None else _on_host(offload, represents),
     )
+
+
+def _left(sharding: FullyShard, depth: Depth, ran: int) -> Vector:
+    """Whole gradients that earlier micro-batches have left, of all blocks and of what is outside them."""
+    groups: tuple[Group, ...] = (None, *range(ran))
+    sizes = [tuple([sharding.whole_gradients(g) if k == GRADIENTS else 0 for k in range(len(ZERO))]) for g in groups]
+    total = depth.everywhere(sizes[1:])
+    for size in sizes:
+        total = plus(total, size)
+    return total
+
+
+def _on_host(offload: Offload, represents: Sequence[int]) -> int:
+    """Bytes of saved tensors in host memory, those of all blocks."""
+    return sum([size * (1 if block is None else represents[block]) for block, size in offload.on_host.items()])
 
 
 def _pinned(blocks: int) -> list[int]:
@@ -235,6 +282,7 @@ def _loss(m: Modules, architecture: Architecture, x: Tensor) -> Tensor:
     else:
         loss, logits = architecture.family.loss(m, x)
     del x
+    m.frame.clear()
     returned(m, logits)
     return loss
 

@@ -17,7 +17,7 @@ from typing import Any
 from calc.autograd.symbol import Decision, Dim, Symbols, polynomial, undominated
 from calc.catalog.dtypes import DTYPES
 from calc.catalog.gpus import GPUS
-from calc.memory import step
+from calc.memory import in_backward, step
 from calc.memory.breakdown import Component, InstantName, Line, Verdict
 from calc.memory.estimate import (
     KINDS,
@@ -26,11 +26,10 @@ from calc.memory.estimate import (
     config_of,
     on_the_card,
     standing,
-    stepping_in_backward,
     verdict,
 )
 from calc.memory.problems import problems
-from calc.memory.recipes import recipe
+from calc.memory.recipes import micro_batches, recipe
 from calc.scenario import Scenario
 from calc.units import Bytes
 
@@ -168,14 +167,19 @@ class Surface:
         sequences: Any = Dim(batch, "B", symbols)
         tokens: Any = Dim(length, "S", symbols)
         opened = replace(how, batch=sequences, length=tokens)
-        result = step.run(self.model, opened, on_gradient=stepping_in_backward(scenario), open_sizes=True)
-        stands = standing(scenario, self.model, result.stored)
+        stepping = in_backward.stepping(scenario.plan)
+        runs = [
+            step.run(self.model, run, on_gradient=stepping, open_sizes=True)
+            for run in micro_batches(opened, scenario.plan.gradient_accumulation_steps)
+        ]
+        candidates = [candidate for run in runs for candidate in run.candidates]
+        stands = standing(scenario, self.model, runs[0].stored)
         # Token ids, positions and images stand beside the run and grow with the sizes.
         grows = 8 * (2 if how.padded else 1) * (sequences * tokens - batch * length)
         for wide, one in zip(*(self.model.family.given(self.model.dims, run) for run in (opened, how)), strict=True):
             grows += (prod(wide.shape) - prod(one.shape)) * int(DTYPES[one.dtype].size)
         asked = tuple((whole(dict(poly)), question, by, outcome) for (poly, question, by), outcome in decisions.items())
-        return Region(symbols, asked, _highest(list(_totals(stands, result.candidates, grows))))
+        return Region(symbols, asked, _highest(list(_totals(stands, candidates, grows))))
 
 
 Total = tuple[InstantName, Any, Sequence[Line], Any, step.Candidate | None]

@@ -81,7 +81,7 @@ def sigmoid_router(m: Modules, name: str, x: Tensor) -> Routed:
     best, group_places = empty((rows, c.topk_group), "fp32", "topk"), empty((rows, c.topk_group), "i64", "topk")
     del best
     group_mask = empty((rows, groups), "fp32", "zeros_like")
-    score_mask = group_mask if groups == 1 else empty((rows, count), "fp32", "clone")
+    score_mask = empty((rows, count), "fp32", "clone")
     chosen_groups = empty((rows, count), "bool", "_to_copy")
     ignored = empty((rows, count), "bool", "bitwise_not")
     del chosen_groups
@@ -216,6 +216,7 @@ FAMILIES = (
         dims=dims_v3,
         body=body,
         buffers=correction_buffers,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/deepseek_v3/modeling_deepseek_v3.py",
     ),
     Family(

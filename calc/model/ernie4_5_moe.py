@@ -92,6 +92,7 @@ FAMILIES = (
         types={"ernie4_5_moe": "ERNIE 4.5 MoE"},
         dims=dims,
         body=body,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/ernie4_5_moe/modeling_ernie4_5_moe.py",
     ),
 )

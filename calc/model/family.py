@@ -79,8 +79,10 @@ class Family:
     checkpoints: bool = True
     """The class can checkpoint its layers."""
     gaps: frozenset[str] = frozenset()
-    """What is not modelled for it: "fp16 weights", "a quantised base", "releases before 5", "other losses"; and what its class cannot do:
-    "autocast over 16-bit weights", "16-bit arithmetic"."""
+    """What is not modelled for it: "fp16 weights", "a quantised base", "releases before 5", "other losses",
+    "all-linear adapters in the tower", "activations in host memory", "a mask beside activations in host memory",
+    "offload without checkpointing"; and what its class cannot do: "autocast over 16-bit weights", "16-bit arithmetic",
+    "adapters on every linear layer"."""
     buffers: Callable[[Any, int], int] = lambda dims, size: rotary_buffers(dims.head_dim)
     """Bytes of the tensors that are neither weights nor saved (rotary frequencies, in fp32), for weights of `size` bytes an element."""
     given: Callable[[Any, Recipe], tuple[Input, ...]] = lambda dims, recipe: ()
@@ -89,6 +91,8 @@ class Family:
     """Padding is cut out of the hidden states by the batch's own mask, which is then kept for the backward pass."""
     packages: tuple[str, ...] = ()
     """Packages whose kernels transformers takes where they are installed; the forward pass is torch's own path, without them."""
+    mended: str = ""
+    """The field of an output that the class of 5.24.0 looks for and does not find; what is modelled is the class with that mended."""
     fused: frozenset[str] = field(default_factory=frozenset)
     """Families of replaced kernels that know this architecture: liger, ..."""
 

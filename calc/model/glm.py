@@ -5,6 +5,7 @@ Mirrors transformers 5.24.0 models/glm/modeling_glm.py and models/glm4/modeling_
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,9 @@ from calc.model.norms import rms_norm
 from calc.model.phi3 import fused_mlp
 from calc.model.rotary import Rotation, rotated
 from calc.model.stablelm import beginning
+
+Turn = Callable[[Tensor, Tensor, Rotation], tuple[Tensor, Tensor]]
+"""How queries and keys are turned."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,13 @@ def block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Te
     return pre_norm(m, x, self_attention, fused_mlp, mask, positions)
 
 
-def sandwich_block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
+def sandwich_block(
+    m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation, *, turn: Turn | None = None
+) -> Tensor:
     """One decoder layer with a norm before and after each half."""
     residual = x
     x = rms_norm(m, "input_layernorm", x)
-    x = self_attention(m, x, mask, positions)
+    x = self_attention(m, x, mask, positions, turn=turn)
     x = rms_norm(m, "post_self_attn_layernorm", x)
     x = add(residual, x)
     residual = x
@@ -59,11 +65,13 @@ def sandwich_block(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotati
     return add(residual, x)
 
 
-def self_attention(m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation) -> Tensor:
+def self_attention(
+    m: Modules, x: Tensor, mask: Tensor | None, positions: Rotation, *, turn: Turn | None = None
+) -> Tensor:
     """Grouped-query attention."""
     c = m.c
     q, k, v = queries_keys_values(m, x)
-    q, k = rotated_in_pairs(q, k, positions)
+    q, k = (turn or rotated_in_pairs)(q, k, positions)
     out = attention(m, q, k, v, mask, dropout_p=c.attention_dropout)
     return m.linear("self_attn.o_proj", out, c.hidden_size)
 
@@ -75,7 +83,12 @@ def rotated_in_pairs(q: Tensor, k: Tensor, positions: Rotation) -> tuple[Tensor,
         empty(positions.sin.shape, positions.sin.dtype, "repeat_interleave"),
         None,
     )
-    width = positions.cos.shape[-1]
+    return beginnings_rotated(q, k, repeated)
+
+
+def beginnings_rotated(q: Tensor, k: Tensor, repeated: Rotation) -> tuple[Tensor, Tensor]:
+    """As many components of each head as there are angles, rotated; the others as they are."""
+    width = repeated.cos.shape[-1]
     q_turned, q_passed = beginning(q, width)
     k_turned, k_passed = beginning(k, width)
     turned_q, turned_k = rotated(q_turned, repeated), rotated(k_turned, repeated)

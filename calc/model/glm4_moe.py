@@ -24,7 +24,7 @@ from calc.model.latent import LatentDims, latent_sizes
 from calc.model.llama import mlp
 from calc.model.modules import Modules
 from calc.model.norms import rms_norm
-from calc.model.rotary import Rotation, rotated
+from calc.model.rotary import Rotation, rotated, rotation
 from calc.model.stablelm import beginning
 
 
@@ -36,7 +36,7 @@ class GlmMoeDims(MixtureDims):
     use_qk_norm: bool = False
 
 
-def body(m: Modules, ids: Tensor) -> Tensor:
+def body(m: Modules, ids: Tensor, *, angles: Callable[[Modules, str, int], Rotation] = rotation) -> Tensor:
     """GLM-4.5: token ids (rows,) to hidden states (rows, hidden_size)."""
     return decoder(
         m,
@@ -44,6 +44,7 @@ def body(m: Modules, ids: Tensor) -> Tensor:
         partial(_block, attend=self_attention, feed=mixture),
         others={"dense": _dense},
         rotary_dim=m.c.rotary_dim,
+        angles=angles,
     )
 
 
@@ -116,10 +117,10 @@ def beginnings_rotated(q: Tensor, k: Tensor, positions: Rotation) -> tuple[Tenso
     return q_out, k_out
 
 
-def dims(config: Config) -> Dims:
+def dims(config: Config, *, vocab_size: int = 151552, bias: bool = False, rotated_part: float = 0.5) -> Dims:
     """Glm4MoeConfig's fields and defaults."""
     common = sizes(
-        config, vocab_size=151552, hidden_size=4096, intermediate_size=10944, num_hidden_layers=46, num_attention_heads=96,
+        config, vocab_size=vocab_size, hidden_size=4096, intermediate_size=10944, num_hidden_layers=46, num_attention_heads=96,
         num_key_value_heads=8,
     )  # fmt: skip
     mixed = mixture_sizes(config, common, experts=128, top=8, width=1408, shared=1, dense=1)
@@ -127,8 +128,8 @@ def dims(config: Config) -> Dims:
         **mixed,
         **groups(config, mixed["num_experts"], n_group=1, topk_group=1),
         norm_topk_prob=config.boolean("norm_topk_prob", default=True),
-        attention_bias=config.boolean("attention_bias", default=False),
-        rotary_dim=rotary_dim(config, common["head_dim"], 0.5),
+        attention_bias=config.boolean("attention_bias", default=bias),
+        rotary_dim=rotary_dim(config, common["head_dim"], rotated_part),
         use_qk_norm=config.boolean("use_qk_norm", default=False),
     )
 
@@ -219,6 +220,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         buffers=glm_buffers,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/glm4_moe/modeling_glm4_moe.py",
     ),
     Family(
@@ -227,6 +229,7 @@ FAMILIES = (
         dims=lite_dims,
         body=latent_body,
         buffers=correction_buffers,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/glm4_moe_lite/modeling_glm4_moe_lite.py",
     ),
     Family(
@@ -235,6 +238,7 @@ FAMILIES = (
         dims=solar_dims,
         body=solar_body,
         buffers=correction_buffers,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/solar_open/modeling_solar_open.py",
     ),
     Family(
@@ -243,6 +247,7 @@ FAMILIES = (
         dims=dots_dims,
         body=dots_body,
         buffers=correction_buffers,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/dots1/modeling_dots1.py",
     ),
 )

@@ -128,6 +128,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         buffers=lambda dims, size: 0,
+        gaps=frozenset(("a mask beside activations in host memory",)),
         source="transformers 5.24.0, models/gpt2/modeling_gpt2.py",
     ),
 )

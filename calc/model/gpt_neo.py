@@ -147,6 +147,7 @@ FAMILIES = (
         body=body,
         attentions=("eager", "flash_attention_2", "flash_attention_3"),
         buffers=_masks,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/gpt_neo/modeling_gpt_neo.py",
     ),
 )

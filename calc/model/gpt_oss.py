@@ -146,6 +146,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         attentions=("eager",),
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/gpt_oss/modeling_gpt_oss.py",
     ),
 )

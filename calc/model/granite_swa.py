@@ -132,6 +132,7 @@ FAMILIES = (
         head=head,
         attentions=("eager",),
         buffers=lambda dims, size: (1 + dims.num_bases) * rotary_buffers(dims.head_dim),
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/granite_swa/modeling_granite_swa.py",
     ),
 )

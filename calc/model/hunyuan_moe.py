@@ -109,6 +109,7 @@ FAMILIES = (
         types={"hunyuan_v1_moe": "Hunyuan MoE"},
         dims=dims,
         body=body,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/hunyuan_v1_moe/modeling_hunyuan_v1_moe.py",
     ),
 )

@@ -188,6 +188,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         checkpoints=False,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/jetmoe/modeling_jetmoe.py",
     ),
 )

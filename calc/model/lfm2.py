@@ -218,6 +218,7 @@ FAMILIES = (
         body=body,
         masks_states=True,
         packages=("causal-conv1d",),
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/lfm2/modeling_lfm2.py",
     ),
     Family(
@@ -228,6 +229,7 @@ FAMILIES = (
         buffers=expert_buffers,
         masks_states=True,
         packages=("causal-conv1d",),
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/lfm2_moe/modeling_lfm2_moe.py",
     ),
 )

@@ -241,12 +241,15 @@ def dims(config: Config) -> Dims:
     )
 
 
+GAPS = frozenset(("adapters on every linear layer",))
+
 FAMILIES = (
     Family(
         id="llama4",
         types={"llama4_text": "Llama 4"},
         dims=dims,
         body=body,
+        gaps=GAPS,
         source="transformers 5.24.0, models/llama4/modeling_llama4.py",
     ),
 )

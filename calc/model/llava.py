@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calc.autograd.elementwise import clone
+from calc.autograd.elementwise import cast, clone
 from calc.autograd.images import joined, unbound
 from calc.autograd.shapes import part
 from calc.autograd.tensor import Tensor
@@ -44,7 +44,7 @@ class LlavaDims(Seeing):
             projected = unbound(self.project(m, seen.chosen))
         m.seen += [seen.last, projected, seen.chosen]
         del seen
-        return joined(projected)
+        return cast(joined(projected), m.recipe.dtype)
 
     def project(self, m: Modules, x: Tensor) -> Tensor:
         """The tower's rows to the text model's width."""

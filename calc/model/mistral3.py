@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import floor
 
+from calc.autograd.elementwise import cast
 from calc.autograd.images import joined, unbound, unfolded
 from calc.autograd.tensor import Tensor
 from calc.model import pixtral
@@ -51,7 +52,7 @@ class Mistral3Dims(Seeing):
             projected = unbound(self.project(m, seen.chosen))
         m.seen += [seen.last, projected, seen.chosen]
         del seen
-        return joined(projected)
+        return cast(joined(projected), m.recipe.dtype)
 
     def project(self, m: Modules, x: Tensor) -> Tensor:
         """Rows normed, merged in squares, and brought to the text model's width."""

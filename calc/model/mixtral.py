@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from calc.autograd.elementwise import cast, softmax
-from calc.autograd.routing import add_to_rows, normalized_in_place, topk, weighted
-from calc.autograd.shapes import picked, reshape
+from calc.autograd.routing import add_to_rows, gather, normalized_in_place, topk, weighted
+from calc.autograd.shapes import reshape
 from calc.autograd.tensor import Tensor, empty
 from calc.model.activations import gated
 from calc.model.config import Config
@@ -64,8 +64,8 @@ def one_by_one(m: Modules, x: Tensor) -> Tensor:
     for index in range(c.num_experts):
         name = f"block_sparse_moe.experts.{index}"
         rows = share if index else copies - share * (c.num_experts - 1)
-        _order, places = empty((rows,), "i64", "where"), empty((rows,), "i64", "where")
-        current = picked(x, rows)
+        places = empty((rows, 2), "i64", "where")
+        current = gather(x, (rows, hidden), places)
         product = gated(
             m,
             m.linear(f"{name}.w1", current, c.moe_intermediate_size),
@@ -74,7 +74,7 @@ def one_by_one(m: Modules, x: Tensor) -> Tensor:
         )
         result = m.linear(f"{name}.w2", product, hidden)
         del product
-        result = weighted(result, picked(reshape(values, (copies, 1)), rows))
+        result = weighted(result, gather(reshape(values, (copies, 1)), (rows, 1), places))
         y = add_to_rows(y, result, places)
     return y
 

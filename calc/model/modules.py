@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from calc.autograd.elementwise import add_broadcast, cast, scale
 from calc.autograd.linear import mm
 from calc.autograd.lookup import embedding
+from calc.autograd.offload import AWAY
 from calc.autograd.quantized import int8_mm, packed4_mm
 from calc.autograd.shapes import row_by_row
-from calc.autograd.storage import ACTIVATIONS, CASTS, Standing, active
+from calc.autograd.storage import ACTIVATIONS, CASTS, Standing, Storage, active
 from calc.autograd.tensor import (
     Accumulate,
     Checkpoint,
@@ -151,6 +152,7 @@ class Modules:
 
     def _make(self, name: str, shape: Shape, dtype: str, role: Role, trainable: bool) -> Leaf:
         found = self.weights[(self.block, name)] = parameter(shape, dtype, name, trainable)
+        found.role = role
         full = self.prefix + name
         if self.stack.home and full.startswith("model."):
             full = self.stack.home + full.removeprefix("model")
@@ -159,7 +161,8 @@ class Modules:
             self.without_gradient.add((self.block, name))
         if trainable:
             found.hook = self.on_gradient
-        if trainable and self.recipe.accumulated:
+        sharded = self.recipe.sharded
+        if trainable and self.recipe.accumulated and (sharded is None or sharded.turn != "each"):
             found.grad = Tensor(shape, found.dtype, Standing(shape, found.dtype, "gradient"))
         return found
 
@@ -254,12 +257,28 @@ class Modules:
         return cast(packed4_mm(x, shape, nested=base.double_quant, bias=offset), dtype)
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False) -> Tensor:
-        """F.linear, under autocast if there is one, which casts from the last argument to the first."""
+        """F.linear, under autocast if there is one, which casts from the last argument to the first.
+
+        What the head saves is needed again at once, so it never goes to host memory.
+        """
+        mode = recording_mode
+        if mode.offload is None or (weight is not self.table and not weight.name.startswith("lm_head.")):
+            return self._product(x, weight, bias, transposed)
+        offload, mode.offload = mode.offload, None
+        try:
+            return self._product(x, weight, bias, transposed)
+        finally:
+            mode.offload = offload
+
+    def _product(self, x: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> Tensor:
         if self.recipe.autocast is not None:
-            bias = None if bias is None else self.lowered(bias)
+            if not transposed:
+                bias = None if bias is None else self.lowered(bias)
             weight = self.lowered(weight)
             # A leaf is kept like a weight; x itself is held by the frame that called.
             lowered = cast(x, self.recipe.autocast) if x.accumulator is None else self.lowered(x)
+            if transposed:  # addmm has its bias in front
+                bias = None if bias is None else self.lowered(bias)
             return mm(row_by_row(lowered), weight, bias, transposed=transposed)
         return mm(row_by_row(x), weight, bias, transposed=transposed)
 
@@ -289,6 +308,9 @@ class Modules:
             x = Leaf(x.shape, x.dtype, x.storage)
             x.accumulator = Accumulate(x)
             self.contexts.append(x)  # the graph holds it, and its gradient, as it holds weights
+            offload = recording_mode.offload
+            if offload is not None:  # and that of the step before is still there
+                offload.left += [Storage(x.shape, x.dtype, "input of the step before") for _ in range(2)]
         return x
 
     # -- blocks ----------------------------------------------------------------------------------------------------------
@@ -339,19 +361,24 @@ class Modules:
 
     def _checkpointed(self, block: Callable[..., Tensor], x: Tensor, *context: Any) -> Tensor:
         index, prefix, stack = self.block, self.prefix, self.stack
-
-        source = Leaf(x.shape, x.dtype, x.storage)
+        offload = recording_mode.offload
+        given = None if offload is None else offload.pack(x.storage)
+        source = Leaf(x.shape, x.dtype, x.storage if given is None else AWAY)
         source.requires_grad, source.accumulator = x.requires_grad, x.accumulator
 
         def again() -> None:
             before = self.block, self.prefix, self.casts
             self.block, self.prefix, self.casts = index, prefix, {}
+            if offload is not None and given is not None:
+                source.storage, given.kept = offload.unpack(given), None
             try:
                 with self.within(stack):
                     block(self, source, *context)
             finally:
                 self.held.clear()
                 self.block, self.prefix, self.casts = before
+                if offload is not None:
+                    source.storage = AWAY
 
         checkpoint = Checkpoint(again, ATTENTION if self.recipe.checkpointing == "selective" else frozenset())
         mode = recording_mode

@@ -57,6 +57,18 @@ def gemma_rms_norm(m: Modules, name: str, x: Tensor, *, apart: bool = False) -> 
     return cast(y, x.dtype)
 
 
+def power_rms_norm(m: Modules, name: str, x: Tensor, *, affine: bool = True) -> Tensor:
+    """normalised(x) * weight in fp32, then cast, where the reciprocal root is written as a power, as in Gemma 4. Without `affine` there is no
+    weight."""
+    y = cast(x, "fp32")
+    squared = add_constant(mean(square(y)))
+    y = mul(y, square(squared))
+    del squared
+    if affine:
+        y = mul(y, cast(m.weight(f"{name}.weight", (x.shape[-1],), "norm"), "fp32"))
+    return cast(y, x.dtype)
+
+
 def layer_norm(m: Modules, name: str, x: Tensor, *, bias: bool = True, affine: bool = True) -> Tensor:
     """nn.LayerNorm: one kernel; under autocast all that it is given is cast to fp32, from the last to the first."""
     weight: Tensor | None = m.weight(f"{name}.weight", (x.shape[-1],), "norm") if affine else None
@@ -106,6 +118,7 @@ __all__ = [
     "layer_norm",
     "layer_norm_per_head",
     "mean_norm",
+    "power_rms_norm",
     "rms_norm",
     "wide_rms_norm",
     "written_layer_norm",

@@ -99,6 +99,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/persimmon/modeling_persimmon.py",
     ),
 )

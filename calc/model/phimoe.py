@@ -121,6 +121,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         head=head,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/phimoe/modeling_phimoe.py",
     ),
 )

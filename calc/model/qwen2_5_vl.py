@@ -110,7 +110,7 @@ class QwenDims(Seeing):
             merged = unbound(reordered(merger(m, last, self.vision)))
         m.seen += [last, merged]
         del last, pixels
-        return joined(merged)
+        return cast(joined(merged), m.recipe.dtype)
 
     def arranged(self, m: Modules) -> list[Tensor]:
         """Position of each token in time, height and width."""
@@ -167,23 +167,25 @@ def block(m: Modules, x: Tensor, windows: Windows, positions: Rotation) -> Tenso
     return pre_norm(m, x, windowed_attention, llama.mlp, windows, positions, names=("norm1", "norm2"))  # type: ignore[arg-type]
 
 
-def windowed_attention(m: Modules, x: Tensor, windows: Windows, positions: Rotation) -> Tensor:
+def windowed_attention(
+    m: Modules, x: Tensor, windows: Windows, positions: Rotation, *, bias: bool = True, output_bias: bool = True
+) -> Tensor:
     """Attention of the patches in each window to each other, one window after another."""
     c: QwenTowerDims = m.c
     shape = (1, c.num_attention_heads, m.rows, c.head_dim)
-    qkv = stacked_heads(m.linear("attn.qkv", x, 3 * c.hidden_size, True), 3, shape)
+    qkv = stacked_heads(m.linear("attn.qkv", x, 3 * c.hidden_size, bias), 3, shape)
     q, k, v = split_as(qkv, [shape] * 3)
     del qkv
     q, k = _rotated(q, k, positions)
     if m.recipe.attention.startswith("flash"):
         out = attention(m, q, k, v, None)
-        return m.linear("attn.proj", out, c.hidden_size, True)
+        return m.linear("attn.proj", out, c.hidden_size, output_bias)
     lengths = empty((sum([n for n, _ in windows.sizes]),), "i32", "sub")
     shapes = [(n, c.num_attention_heads, size, c.head_dim) for n, size in windows.sizes]
     pieces = zip(split_as(q, shapes), split_as(k, shapes), split_as(v, shapes), strict=True)
     seen = [_within(m, *piece) for piece in pieces]
     out = reshape(cat(seen, (m.rows, c.hidden_size)), (m.rows, c.hidden_size))
-    out = m.linear("attn.proj", out, c.hidden_size, True)
+    out = m.linear("attn.proj", out, c.hidden_size, output_bias)
     del lengths
     return out
 

@@ -45,7 +45,7 @@ class Qwen2Seeing(QwenDims):
             merged = unbound(merger(m, last, self.vision))
         m.seen += [last, merged]
         del last, pixels
-        return joined(merged)
+        return cast(joined(merged), m.recipe.dtype)
 
 
 def tower(m: Modules, pixels: Tensor, sight: Sight, count: int) -> Tensor:

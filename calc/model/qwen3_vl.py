@@ -54,7 +54,7 @@ class Qwen3Seeing(QwenDims):
         m.deep = [unbound(one) for one in deep]
         m.seen += [last, merged, *m.deep]
         del last, pixels, deep
-        return joined(merged)
+        return cast(joined(merged), m.recipe.dtype)
 
     def arranged(self, m: Modules) -> list[Tensor]:
         """Position of each token in time, height and width; and the features of the tower's early layers."""

@@ -65,10 +65,17 @@ class Sharded:
     """GPUs that share one copy of the weights."""
     stored: str
     """Dtype of the shares; the recipe's own is that of the gathered weights and of the gradients on their way."""
+    adapters: str = "fp32"
+    """Dtype of the adapters' shares; the adapters' own is that of the gathered ones."""
+    mixed: bool = False
+    """Mixed precision of the sharding's own: what the model gives is lowered too."""
     reshard: bool = True
     """Gathered weights are let go after a block's forward (`reshard_after_forward`), and gathered again in the backward."""
     copies: int = 1
     """Groups of `ranks` GPUs, each with a copy of the weights, whose gradients are summed."""
+    turn: Literal["only", "each", "first", "middle", "last"] = "only"
+    """Which micro-batch runs: the only one; one whose gradients are reduced and added to shares that are there; or, where gradients stay whole until
+    the last one's backward, the first, one in the middle, the last."""
     on_host: bool = False
     """Shares of weights, gradients and states lie in host memory."""
 
@@ -100,7 +107,7 @@ class Recipe:
     """Model types of which each layer holds a mask of every position by every position."""
     grouped_experts: bool = True
     """Experts are 3-D parameters that a grouped product uses; else modules of linear layers, one after another."""
-    loss: Literal["eager", "triton", "chunked", "liger"] = "eager"
+    loss: Literal["eager", "triton", "chunked", "liger", "cce"] = "eager"
     logits: Logits = "padded labels"
     """How whole logits meet the labels."""
     scaled: bool = False
@@ -109,6 +116,8 @@ class Recipe:
     """The logits that the model returned are held until the step is over."""
     kernels: Kernels = KERNELS["eager"]
     checkpointing: Literal["none", "full", "selective", "offload"] = "none"
+    offloads: bool = False
+    """What operations save for the backward pass goes to host memory, blocks' inputs under checkpointing."""
     reentrant: bool = False
     """Checkpointing of the older kind: the whole block runs again, and its graph is run backwards inside the outer one."""
     scratch: bool = False

@@ -385,7 +385,10 @@ def _family(
     model_type: str, name: str, dims: Callable[[Config], Dims], body: Callable[[Modules, Tensor], Tensor], **others: Any
 ) -> Family:
     source = "parameters: the code in the model's own repository; activations: transformers 5.24.0, models/llama, not measured"
-    return Family(id=model_type, types={model_type: name}, dims=_dims(dims), body=body, source=source, **others)
+    gaps = frozenset(("activations in host memory",))
+    return Family(
+        id=model_type, types={model_type: name}, dims=_dims(dims), body=body, source=source, gaps=gaps, **others
+    )
 
 
 FAMILIES = (

@@ -10,13 +10,13 @@ Source       torch 2.13.0, torch/distributed/fsdp: _fully_shard/_fsdp_param_grou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from calc.autograd.elementwise import cast
-from calc.autograd.storage import EXCHANGED, GATHERED, GRADIENTS, Ledger, Storage, active, recording
+from calc.autograd.storage import EXCHANGED, GATHERED, GRADIENTS, SIZE, Ledger, Storage, active, recording
 from calc.autograd.tensor import Leaf, Shape, Tensor, empty, hooked, recording_mode
 from calc.model.family import Architecture
 from calc.model.modules import Modules
@@ -24,6 +24,19 @@ from calc.model.recipe import Recipe, Sharded
 
 Group = int | None
 """The number of a block, or None for the root."""
+
+
+class Piece(NamedTuple):
+    """A parameter of a group."""
+
+    shape: Shape
+    dtype: str
+    """What it is gathered and computed with in."""
+    stored: str
+    """That of the shares."""
+    trains: bool
+
+
 Weights = Mapping[tuple[Group, str], Leaf]
 
 
@@ -31,12 +44,12 @@ def shard(architecture: Architecture, recipe: Recipe, small: Any, m: Modules) ->
     """What shards the weights of a run over the blocks of `small`; None where each GPU has all of them."""
     if recipe.sharded is None:
         return None
-    shapes = _shapes(architecture, recipe, small)
-    return STRATEGIES[recipe.sharded.strategy](recipe.sharded, recipe.dtype, shapes, m.weights)
+    pieces = _pieces(architecture, recipe, recipe.sharded, small)
+    return STRATEGIES[recipe.sharded.strategy](recipe.sharded, recipe.dtype, pieces, m.weights)
 
 
-def _shapes(architecture: Architecture, recipe: Recipe, small: Any) -> dict[Group, list[Shape]]:
-    """Shapes of each group's parameters, from a forward pass over two tokens: a group is gathered before its first weight is asked for."""
+def _pieces(architecture: Architecture, recipe: Recipe, sharded: Sharded, small: Any) -> dict[Group, dict[str, Piece]]:
+    """Each group's parameters, from a forward pass over two tokens: a group is gathered before its first weight is asked for."""
     mode = recording_mode
     before, mode.enabled = mode.enabled, False
     try:
@@ -49,9 +62,10 @@ def _shapes(architecture: Architecture, recipe: Recipe, small: Any) -> dict[Grou
             architecture.family.head(m, architecture.family.body(m, empty((m.rows,), "i64", "token ids")))
     finally:
         mode.enabled = before
-    groups: dict[Group, list[Shape]] = {}
-    for (group, _), weight in m.weights.items():
-        groups.setdefault(group, []).append(weight.shape)
+    groups: dict[Group, dict[str, Piece]] = {}
+    for (group, name), weight in m.weights.items():
+        stored = sharded.adapters if weight.role == "adapter" else sharded.stored
+        groups.setdefault(group, {})[name] = Piece(weight.shape, weight.dtype, stored, weight.requires_grad)
     return groups
 
 
@@ -75,9 +89,11 @@ class FullyShard:
     the next group is copied out; in the backward pass at once, after which the buffer of the next group is gathered ahead.
     """
 
-    def __init__(self, sharded: Sharded, dtype: str, shapes: Mapping[Group, Sequence[Shape]], weights: Weights) -> None:
+    def __init__(
+        self, sharded: Sharded, dtype: str, pieces: Mapping[Group, Mapping[str, Piece]], weights: Weights
+    ) -> None:
         self.sharded, self.ranks, self.dtype = sharded, sharded.ranks, dtype
-        self.shapes, self.weights = shapes, weights
+        self.pieces, self.weights = pieces, weights
         self.narrow = sharded.stored != dtype
         """Mixed precision of the sharding's own: shares in a wider dtype than what is gathered and computed with."""
         self.buffers: dict[Group, Storage] = {}
@@ -101,12 +117,18 @@ class FullyShard:
 
     def stored(self, group: Group, name: str) -> tuple[Shape, str]:
         """Shape and dtype of the largest share of a parameter, that of the first GPU."""
-        shape = self.weights[(group, name)].shape
-        return (_share(shape[0], self.ranks), *shape[1:]), self.sharded.stored
+        piece = self.pieces[group][name]
+        return (_share(piece.shape[0], self.ranks), *piece.shape[1:]), piece.stored
 
-    def _sizes(self, group: Group) -> list[int]:
-        """Elements of this GPU's share of each parameter."""
-        return [_share(shape[0], self.ranks) * prod(shape[1:]) for shape in self.shapes[group]]
+    def whole_gradients(self, group: Group) -> int:
+        """Bytes of a group's gradients, whole, that earlier micro-batches have left; 0 where they are reduced at once."""
+        if self.sharded.turn not in ("middle", "last"):
+            return 0
+        return sum([prod(p.shape) * SIZE[p.dtype] for p in self.pieces.get(group, {}).values() if p.trains])
+
+    def _size(self, piece: Piece) -> int:
+        """Elements of this GPU's share of a parameter."""
+        return _share(piece.shape[0], self.ranks) * prod(piece.shape[1:])
 
     # -- the edges of groups ---------------------------------------------------------------------------------------------
 
@@ -135,13 +157,13 @@ class FullyShard:
 
     def ends(self, loss: Tensor) -> Tensor:
         """The model returns its loss."""
-        loss = cast(self.leaves(None, loss), self.dtype) if self.narrow else self.leaves(None, loss)
+        loss = cast(self.leaves(None, loss), self.dtype) if self.sharded.mixed else self.leaves(None, loss)
         self.copied = None
         return loss
 
     def finishes(self) -> None:
         """The backward is over: the root's gradients are reduced, and those of groups whose input needs none."""
-        for group in self.shapes:
+        for group in self.pieces:
             if group not in self.done:
                 self._after_backward(group)
         self.reduced = None
@@ -157,29 +179,40 @@ class FullyShard:
     def _gather(self, group: Group) -> None:
         if group in self.buffers or group in self.whole:
             return
-        size = sum(self._sizes(group))
+        pieces = self.pieces[group].values()
         shares = self._copied_shares(group)
-        self.buffers[group] = _made(size * self.ranks, self.dtype, "all-gather", EXCHANGED)
+        dtypes = {piece.dtype for piece in pieces}
+        if len(dtypes) == 1:
+            size, dtype = sum([self._size(piece) for piece in pieces]), dtypes.pop()
+        else:  # as bytes
+            size, dtype = sum([self._size(piece) * SIZE[piece.dtype] for piece in pieces]), "u8"
+        self.buffers[group] = _made(size * self.ranks, dtype, "all-gather", EXCHANGED)
         del shares
 
     def _copied_shares(self, group: Group) -> list[Storage]:
         """This GPU's shares as they are sent, where they are not sent as they lie: from host memory parameter by parameter."""
         shares: list[Storage] = []
+        pieces = self.pieces[group].values()
+        narrowed = [piece for piece in pieces if piece.stored != piece.dtype]
         if self.sharded.on_host:
-            for size in self._sizes(group):
-                share = _made(size, self.sharded.stored, "share from the host", EXCHANGED)
-                if self.narrow:
-                    share = _made(size, self.dtype, "copy of the share", EXCHANGED)
+            for piece in pieces:
+                share = _made(self._size(piece), piece.stored, "share from the host", EXCHANGED)
+                if piece.stored != piece.dtype:
+                    share = _made(self._size(piece), piece.dtype, "copy of the share", EXCHANGED)
                 shares.append(share)
-        elif self.narrow:
-            shares.append(_made(sum(self._sizes(group)), self.dtype, "copy of the share", EXCHANGED))
+        elif narrowed:
+            size = sum([self._size(piece) for piece in narrowed])
+            shares.append(_made(size, narrowed[0].dtype, "copy of the share", EXCHANGED))
         return shares
 
     def _copy_out(self, group: Group, *, forward: bool) -> None:
         buffer = self.buffers.pop(group, None)
         if buffer is None:
             return
-        self.whole[group] = [_made(size * self.ranks, self.dtype, "gathered", GATHERED) for size in self._sizes(group)]
+        self.whole[group] = [
+            _made(self._size(piece) * self.ranks, piece.dtype, "gathered", GATHERED)
+            for piece in self.pieces[group].values()
+        ]
         self.copied = buffer if forward else None
 
     def _before_backward(self, group: Group) -> None:
@@ -196,16 +229,27 @@ class FullyShard:
         self.done.add(group)
         self.whole.pop(group, None)
         self.reduced = None
-        size = sum(self._sizes(group))
-        sent = _made(size * self.ranks, self.dtype, "reduce-scatter", EXCHANGED)
+        trained = [piece for piece in self.pieces[group].values() if piece.trains]
+        if not trained or self.sharded.turn in ("first", "middle"):
+            return
+        size, dtype, stored = sum([self._size(piece) for piece in trained]), trained[0].dtype, trained[0].stored
+        sent = _made(size * self.ranks, dtype, "reduce-scatter", EXCHANGED)
         held = self._free_gradients(group)
-        own = _made(size, self.dtype, "reduced gradients", GRADIENTS)
+        waits = 0
+        if self.sharded.turn == "last":  # what earlier micro-batches left of them goes with them
+            assert held is not None
+            waits = prod(held.shape)
+            gone = sum([prod(piece.shape) for piece in trained]) - waits
+            self.gradients.append(_made(-gone, dtype, "gradients let go", GRADIENTS))
+        own = _made(size, dtype, "reduced gradients", GRADIENTS)
         if self.sharded.copies > 1:  # held until the other copies' are summed in
             self.summed.append(own)
-        if self.narrow:
-            own = _made(size, self.sharded.stored, "reduced gradients", GRADIENTS)
+        if stored != dtype:
+            own = _made(size, stored, "reduced gradients", GRADIENTS)
         del held
-        if not self.sharded.on_host:
+        if waits:
+            self.gradients.append(_made(-waits, dtype, "gradients let go", GRADIENTS))
+        if not self.sharded.on_host and self.sharded.turn != "each":
             self.gradients.append(own)
         self.reduced = sent
 
@@ -216,7 +260,7 @@ class FullyShard:
         """
         last = None
         for (owner, _), weight in self.weights.items():
-            if owner == group:
+            if owner == group and weight.requires_grad:
                 if last is None or group is None or len(weight.shape) == 1 or len(last.shape) > 1:
                     last = weight.grad
                 weight.grad = None
@@ -246,7 +290,7 @@ class FlatShard(FullyShard):
         return _share(self._filled(group), self.ranks) * self.ranks
 
     def _filled(self, group: Group) -> int:
-        return sum([prod(shape) for shape in self.shapes[group]])
+        return sum([prod(piece.shape) for piece in self.pieces[group].values()])
 
     @property
     def gradients_last(self) -> bool:

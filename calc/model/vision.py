@@ -67,6 +67,10 @@ class Seeing(Dims):
     """Masks that are made of the token ids: where images are, where videos are."""
     home: str = "model.language_model"
     """Where the text model hangs."""
+    pixels: ClassVar[str] = "fp32"
+    """Dtype in which the image processor hands on the pixels; others than fp32 reach the tower as they are."""
+    names_live_on: ClassVar[bool] = False
+    """The class that puts images in their places computes the loss too, so that its names live until then."""
 
     def sight(self, height: int, width: int) -> Sight:
         """What the image processor makes of an image of that many pixels."""
@@ -111,7 +115,8 @@ def body(m: Modules, ids: Tensor) -> Tensor:
     with m.within(Stack(text, m.batch, m.length, "text", c.home, m.recipe.padded)):
         x = c.language.body(m, ids)
     m.masks = None
-    m.frame.clear()
+    if not c.names_live_on:
+        m.frame.clear()
     m.deep.clear()
     return x
 
@@ -120,11 +125,12 @@ def _merged(m: Modules, c: Seeing, embedded: Tensor) -> Tensor:
     """The embeddings of the tokens, those of images replaced by what is seen."""
     if m.recipe.images is None:
         _stands_by(m, c)
+        m.frame += [embedded] if c.names_live_on else []
         return embedded
     features = c.look(m, c.sight(m.recipe.images.height, m.recipe.images.width))
     places = [empty((m.batch, m.length), "bool", "eq") for _ in range(c.kinds_of_places)]
     merged = masked_scatter(embedded, places[0], features)
-    m.frame += [features, *places]
+    m.frame += [features, *places, merged] if c.names_live_on else [features, *places]
     del embedded  # the model's name for both
     m.frame += c.arranged(m)
     return merged
@@ -154,12 +160,12 @@ def head(m: Modules, x: Tensor) -> Tensor:
 
 
 def given(c: Seeing, recipe: Recipe) -> tuple[Input, ...]:
-    """The pixels of the batch, in fp32."""
+    """The pixels of the batch."""
     if recipe.images is None:
         return ()
     sight = c.sight(recipe.images.height, recipe.images.width)
     count = recipe.batch * recipe.images.per_sequence * sight.tiles
-    return (Input("Pixels of the images", (count, c.vision.num_channels, sight.height, sight.width), "fp32"),)
+    return (Input("Pixels of the images", (count, c.vision.num_channels, sight.height, sight.width), c.pixels),)
 
 
 def patch_embedding(

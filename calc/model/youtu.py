@@ -42,6 +42,7 @@ FAMILIES = (
         types={"youtu": "Youtu-LLM"},
         dims=dims,
         body=body,
+        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/youtu/modeling_youtu.py",
     ),
 )

@@ -79,6 +79,9 @@ KEEPERS: Table[Keeper] = Table(
     Keeper("gather", "Gradients go to the places that were read, whose positions it keeps."),
     Keeper("index_add_", "Gradients come from the places that were added to."),
     Keeper("index_add", "Gradients come from the places that were added to."),
+    Keeper("scatter_", "Gradients come from the places that were written to."),
+    Keeper("masked_scatter", "The mask says which gradients go to tokens and which to images."),
+    Keeper("grid_sampler_2d", "Gradients go to the pixels around each point that was read."),
     Keeper("topk", "Gradients go to the chosen experts."),
     Keeper("max", "The gradient goes to the largest."),
     Keeper("PhimoeMultiplier", "The router's own function keeps scores, choice and result."),
@@ -87,6 +90,7 @@ KEEPERS: Table[Keeper] = Table(
     Keeper("fast_cross_entropy", "The gradient is computed from logits, labels and the log-sum-exp of each row."),
     Keeper("fused_linear_cross_entropy", "The gradients of head and hidden states were computed in the forward pass and wait."),
     Keeper("chunked_log_probabilities", "Logits are computed again, piece by piece."),
+    Keeper("cut_cross_entropy", "Logits are computed again inside the kernel, from the log-sum-exp of each token."),
     Keeper("checkpoint", "A checkpointed block keeps its input, to run again."),
 )  # fmt: skip
 

@@ -92,6 +92,8 @@ def _shares() -> None:
     _segments("plan.sharding.offload", _words(kinds.Offload))
     _number("plan.sharding.replicas")
     _switch("plan.sharding.reshard_after_forward")
+    if state.kept("plan.sharding.strategy") == "fsdp2" and state.kept("plan.gradient_accumulation_steps") > 1:
+        _switch("plan.sharding.sync_each_batch")
 
 
 def _images(eyes: Seeing | None) -> None:
@@ -143,6 +145,10 @@ def _more() -> None:
     _choice("plan.framework", list(FRAMEWORKS), {row.id: row.label for row in FRAMEWORKS.values()})
     _number("plan.gradient_accumulation_steps")
     _switch("plan.padded")
+    if not OPTIMIZERS[state.kept("plan.optimizer")].frees_gradients:  # those do by themselves
+        _switch("plan.optimizer_in_backward")
+    if state.kept("plan.gradient_checkpointing") != "offload":  # which says so already
+        _switch("plan.sharding.activation_offload")
 
 
 def _words(kind: Any) -> list[str]:

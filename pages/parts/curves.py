@@ -24,7 +24,7 @@ from calc.schedule.plan import Planned
 from calc.schedule.steps import STEP_RULES, data_parallel_size
 from pages.parts import state
 from pages.parts.here import Here
-from pages.parts.state import plain, t
+from pages.parts.state import plain, said, t
 
 # What a bare link draws, by method; frozen for good, as links are.
 RATES = {"full": 1e-5, "lora": 2e-4, "qlora": 2e-4}
@@ -84,7 +84,7 @@ def plans(here: Here, what: Drawn) -> list[Planned | str]:
             planned = Planned(made)
             planned.schedule.at(0)
         except (ScheduleError, UnknownName, ValidationError) as refused:
-            found.append(_said(refused))
+            found.append(_reason(refused))
         else:
             found.append(planned)
     return found
@@ -110,7 +110,7 @@ def name(curve: link.Curve) -> str:
     return f"{curve.type} {number(curve.learning_rate)}, {number(curve.warmup)}{given}"
 
 
-def _said(refused: ValueError) -> str:
+def _reason(refused: ValueError) -> str:
     if isinstance(refused, ValidationError):
         return str(refused.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
     return str(refused)
@@ -165,15 +165,15 @@ def put_length(here: Here, what: Drawn, **changed: Any) -> None:
     try:
         length = Length.model_validate(what.length.model_dump() | changed)
     except ValidationError as refused:
-        st.session_state[_REFUSED] = (str(next(iter(changed.values()))), _said(refused))
+        st.session_state[_REFUSED] = (str(next(iter(changed.values()))), _reason(refused))
         return
     _put(here, what.model_copy(update={"length": length}))
 
 
 def curve_boxes(here: Here, what: Drawn) -> None:
     """A row of boxes for each curve, and a button for one more."""
-    if said := st.session_state.pop(_REFUSED, None):
-        st.error(t("schedule.not-a-number", typed=plain(said[0]), why=plain(said[1])))
+    if refused := st.session_state.pop(_REFUSED, None):
+        st.error(t("schedule.not-a-number", typed=plain(refused[0]), why=said(refused[1])))
     names = [row.id for row in SCHEDULES.values() if row.listed]
     for place, curve in enumerate(what.curves):
         row = SCHEDULES[curve.type]
@@ -223,8 +223,8 @@ def rate_box(here: Here, what: Drawn) -> None:
         t("precision.rate"), help=t("precision.rate.help"),
         **_box(here, what, 0, "learning_rate", number(what.curves[0].learning_rate)),
     )  # fmt: skip
-    if said := st.session_state.pop(_REFUSED, None):
-        st.error(t("schedule.not-a-number", typed=plain(said[0]), why=plain(said[1])))
+    if refused := st.session_state.pop(_REFUSED, None):
+        st.error(t("schedule.not-a-number", typed=plain(refused[0]), why=said(refused[1])))
 
 
 def _label(place: int, key: str) -> str:
@@ -259,7 +259,7 @@ def put_curve(here: Here, what: Drawn, place: int, field: str, typed: str) -> No
         kept: dict[str, Any] = {"kwargs": {}} if field == "type" else {}
         curve = link.Curve.model_validate(what.curves[place].model_dump() | kept | {field: value})
     except ValueError as refused:
-        st.session_state[_REFUSED] = (typed, _said(refused))
+        st.session_state[_REFUSED] = (typed, _reason(refused))
         return
     _put(here, what.model_copy(update={"curves": (*what.curves[:place], curve, *what.curves[place + 1 :])}))
 

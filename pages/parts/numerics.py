@@ -192,7 +192,7 @@ def formats(here: Here) -> None:
         (
             row.label, str(row.bits), number(row.largest), brief(row.smallest_normal), brief(row.smallest),
             brief(row.epsilon), str(Bytes(total * row.bits // 8)) if total else "",
-            f"{row.note} {traps.source_link(row.source, t('schedule.source'))}",
+            f"{said(row.note)} {traps.source_link(row.source, t('schedule.source'))}",
         )
         for row in FLOAT_FORMATS.values()
     ]  # fmt: skip

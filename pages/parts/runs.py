@@ -24,12 +24,12 @@ from calc.schedule.resume import Resumed
 from calc.schedule.steps import StepPlan, Working
 from calc.schedule.traps import traps as found_traps
 from calc.units import count
-from pages.parts import curves, traps
+from pages.parts import curves, texts, traps
 from pages.parts.curves import Curve
 from pages.parts.figure import figure
 from pages.parts.here import Here
 from pages.parts.models import Known
-from pages.parts.state import plain, t
+from pages.parts.state import language, plain, said, t
 from pages.parts.tables import table
 
 Worked = list[Planned | str]
@@ -40,10 +40,10 @@ def headline(what: Drawn, worked: Worked) -> str:
     """The first curve in one sentence."""
     one = worked[0]
     if isinstance(one, str):
-        return t("schedule.title.refused", why=plain(one))
+        return t("schedule.title.refused", why=said(one))
     if one.schedule.halts_at or not one.steps:
         why = one.schedule.halts_at.reason if one.schedule.halts_at else "T = 0"
-        return t("schedule.title.refused", why=plain(why))
+        return t("schedule.title.refused", why=said(why))
     return t(
         "schedule.title", steps=number(one.steps), warmup=number(one.warmup.value), kind=plain(one.kind.label),
         last=brief(one.schedule.at(one.steps - 1)),
@@ -108,7 +108,7 @@ def refusals(what: Drawn, worked: Worked) -> None:
     """Curves that cannot run, and why."""
     for curve, planned in zip(what.curves, worked, strict=True):
         if isinstance(planned, str):
-            st.error(f"**{plain(curve.type)}**: {plain(planned)}", icon=":material/block:")
+            st.error(f"**{plain(curve.type)}**: {said(planned)}", icon=":material/block:")
 
 
 def axis_boxes(planned: Planned | None) -> tuple[str, bool]:
@@ -234,7 +234,7 @@ def resume(what: Drawn, shown: list[Curve]) -> None:
                 )
             )
     except ScheduleError as refused:
-        st.error(plain(str(refused)))
+        st.error(said(refused))
         return
     traps.show(found)
     if not found:
@@ -330,7 +330,7 @@ def time_and_cost(here: Here, planned: Planned) -> None:
         _span("schedule.time.cost", money, "${:,.2f}")
         _span("schedule.time.speed", took.tokens_per_second, "{:,.0f}")
     st.markdown(f"`{flops.formula}` · `{flops.numbers}` = **{flops.total / 1e9:,.1f} GFLOP** / token")
-    st.markdown(f"`{took.formula}` · `{took.numbers}`")
+    st.markdown(f"`{texts.said(took.formula, language())}` · `{took.numbers}`")
     if not took.sources and not share:
         st.info(t("schedule.time.unpublished"))
     with st.expander(t("schedule.time.from")):

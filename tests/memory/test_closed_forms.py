@@ -10,7 +10,7 @@ import pytest
 from calc import Scenario, estimate
 from calc.autograd.symbol import evaluate, merged
 from calc.catalog.gpus import GPUS
-from calc.memory import closed_form
+from calc.memory import closed_form, in_backward
 from calc.memory.recipes import recipe
 from calc.memory.step import run
 from calc.model import architecture
@@ -25,6 +25,11 @@ PLANS: list[dict[str, Any]] = [
     {"method": "full", "padded": True, "seq_len": 57},
     {"method": "full", "precision": "bf16-mixed"},
     {"method": "full", "gradient_checkpointing": "full"},
+    {"method": "full", "gradient_checkpointing": "offload"},
+    {"method": "full", "sharding": {"activation_offload": True}},
+    {"method": "full", "loss": "cce"},
+    {"method": "full", "optimizer": "lomo"},
+    {"method": "full", "optimizer": "adamw_torch", "optimizer_in_backward": True},
     {"method": "lora", "lora": {"rank": 12, "dropout": 0.1}},
     {"method": "qlora", "lora": {"rank": 12}, "gradient_checkpointing": "full", "precision": "bf16-autocast"},
 ]
@@ -38,8 +43,8 @@ def test_the_symbolic_run_comes_to_the_same_bytes(plan: dict[str, Any]) -> None:
     )
     model, how = architecture(LLAMA), recipe(scenario.plan, GPUS[scenario.hardware.gpu])
 
-    numeric = run(model, how)
-    symbolic, table = closed_form.symbolic(model, how)
+    numeric = run(model, how, on_gradient=in_backward.stepping(scenario.plan))
+    symbolic, table = closed_form.symbolic(model, how, in_backward.stepping(scenario.plan))
 
     for instant in ("forward", "live", "loss", "backward", "end", "after"):
         ours, theirs = getattr(numeric, instant).kinds, getattr(symbolic, instant).kinds

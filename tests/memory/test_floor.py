@@ -113,7 +113,7 @@ def test_only_the_parts_that_run_and_are_not_frozen_are_trained(
     images: dict[str, Any], trained: tuple[str, ...]
 ) -> None:
     """A vision tower without images has no gradients, and a frozen part has none either."""
-    config = {"model_type": "idefics3"}
+    config = {"model_type": "mllama"}
     model = counted(config)
     least = floor(scenario({"config": config}, {"images": images}), model)
     parts = model.parts()

@@ -107,6 +107,12 @@ def test_the_tiled_loss_holds_one_tile() -> None:
     assert 0 == per_entry("loss", loss="chunked")
 
 
+def test_cut_cross_entropy_holds_no_logits() -> None:
+    """Each entry of the vocabulary has a mean logit, and in the backward pass those are sorted, whatever the number of tokens."""
+    assert 3 < per_entry("forward", loss="cce") <= 4
+    assert 4 + 4 + 8 == per_entry("loss", loss="cce")
+
+
 @pytest.mark.parametrize(
     ("plan", "model_type", "field", "says"),
     [
@@ -115,6 +121,9 @@ def test_the_tiled_loss_holds_one_tile() -> None:
         ({"kernels": "liger"}, "stablelm", "plan.kernels", "stablelm"),
         ({"loss": "liger"}, "granite", "plan.loss", "granite"),
         ({"loss": "chunked", "framework": "transformers-4.57"}, "llama", "plan.loss", "4.57"),
+        ({"loss": "cce", "framework": "transformers-4.57"}, "llama", "plan.framework", "4.57"),
+        ({"loss": "cce"}, "granite", "plan.loss", "granite"),
+        ({"loss": "cce", "precision": "bf16-mixed"}, "llama", "plan.loss", "16 bits"),
     ],
     ids=str,
 )

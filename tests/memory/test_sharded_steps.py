@@ -13,6 +13,7 @@ from calc.catalog.gpus import GPUS
 from calc.memory import step
 from calc.memory.problems import Refused
 from calc.memory.recipes import recipe
+from calc.memory.surface import Surface
 from calc.model import architecture
 
 LLAMA = {"model_type": "llama", "vocab_size": 32000, "hidden_size": 512, "intermediate_size": 1376, "num_hidden_layers": 6,
@@ -93,6 +94,31 @@ def test_more_gpus_never_need_more_of_each() -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
+def test_gradients_that_wait_for_the_last_micro_batch_are_whole() -> None:
+    """Without reduction each GPU keeps all of them; reduced with each micro-batch, a share."""
+    sharding = {"strategy": "fsdp2", "data_parallel": 4}
+    plan = {"micro_batch_size": 2, "seq_len": 128, "gradient_accumulation_steps": 4}
+    held = []
+    for each in (False, True):
+        answer = estimate(asked(LLAMA, plan | {"sharding": sharding | {"sync_each_batch": each}}, 4))
+        for instant in answer.instants:
+            assert sum(int(line.bytes) for line in instant.lines) == int(instant.allocated)
+            assert all(int(line.bytes) > 0 and line.formula and line.numbers for line in instant.lines)
+        forward = next(instant for instant in answer.instants if instant.name == "forward")
+        held.append(sum(int(line.bytes) for line in forward.lines if line.component == "gradients"))
+    assert held[0] == 2 * answer.parameters.total
+    assert held[1] == held[0] / 4
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_the_surface_knows_every_micro_batch(each: bool) -> None:
+    """Whichever of them sets the peak."""
+    sharding = {"strategy": "fsdp2", "data_parallel": 4, "sync_each_batch": each}
+    surface = Surface(asked(LLAMA, {"gradient_accumulation_steps": 3, "sharding": sharding}, 4))
+    for batch, length in ((1, 1), (1, 64), (2, 64), (4, 512), (3, 4096)):
+        assert surface.allocated(batch, length) == estimate(surface.at(batch, length)).peak.allocated
+
+
 def test_mixed_precision_without_autocast_is_said() -> None:
     """FSDP's own is what was recorded; the Trainer adds autocast."""
     plan = {"precision": "bf16-mixed", "sharding": {"strategy": "fsdp2", "data_parallel": 2}}
@@ -109,15 +135,24 @@ def test_mixed_precision_without_autocast_is_said() -> None:
         ({}, 2, "plan.sharding.strategy"),
         ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "precision": "bf16-autocast"}, 2, "plan.precision"),
         ({"sharding": {"strategy": "fsdp", "data_parallel": 2}, "precision": "bf16-master"}, 2, "plan.precision"),
-        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "method": "lora"}, 2, "plan.method"),
+        ({"sharding": {"strategy": "fsdp", "data_parallel": 2}, "method": "lora"}, 2, "plan.method"),
+        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "method": "qlora"}, 2, "plan.method"),
+        (
+            {
+                "sharding": {"strategy": "fsdp2", "data_parallel": 2},
+                "method": "lora",
+                "lora": {"modules_to_save": ["lm_head"]},
+            },
+            2,
+            "plan.lora.modules_to_save",
+        ),
         ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "optimizer": "adafactor"}, 2, "plan.optimizer"),
         ({"sharding": {"strategy": "ddp", "data_parallel": 2}, "optimizer": "lomo"}, 2, "plan.optimizer"),
         (
-            {"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "gradient_accumulation_steps": 2},
+            {"sharding": {"strategy": "fsdp", "data_parallel": 2}, "gradient_accumulation_steps": 2},
             2,
             "plan.gradient_accumulation_steps",
         ),
-        ({"sharding": {"strategy": "fsdp2", "data_parallel": 2}, "loss": "liger"}, 2, "plan.loss"),
         ({"sharding": {"strategy": "fsdp2", "data_parallel": 2, "offload": "optimizer"}}, 2, "plan.sharding.offload"),
         ({"sharding": {"strategy": "ddp", "data_parallel": 2, "offload": "all"}}, 2, "plan.sharding.offload"),
         ({"sharding": {"offload": "all"}}, 1, "plan.sharding.offload"),

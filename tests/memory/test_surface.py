@@ -24,6 +24,9 @@ PLANS: list[dict[str, Any]] = [
     {"method": "lora", "padded": True},
     {"method": "qlora", "gradient_checkpointing": "full", "precision": "bf16-autocast"},
     {"method": "full", "optimizer": "lomo"},
+    {"method": "full", "optimizer": "adamw_torch", "optimizer_in_backward": True},
+    {"method": "full", "gradient_checkpointing": "offload"},
+    {"method": "lora", "sharding": {"activation_offload": True}},
 ]
 SMALL = {"vocab_size": 1000, "hidden_size": 240, "num_hidden_layers": 3}
 CHUNKED = {"num_attention_heads": 6, "mamba_n_heads": 12, "mamba_chunk_size": 256, "num_local_experts": 0}

@@ -25,6 +25,7 @@ PLANS: list[dict[str, Any]] = [
     {"method": "full", "loss": "chunked", "precision": "bf16-mixed"},
     {"method": "full", "loss": "triton", "gradient_checkpointing": "selective"},
     {"method": "full", "framework": "own-loop"},
+    {"method": "full", "loss": "cce"},
     {
         "method": "lora",
         "framework": "transformers-4.48",

@@ -130,6 +130,141 @@ def test_an_image_is_cut_into_the_recorded_tiles(size: tuple[int, int, int]) -> 
     assert seen.tokens == 256 * seen.tiles
 
 
+CANVASES = (
+    (336, 336, 1, 3),
+    (100, 100, 1, 3),
+    (1080, 1920, 16, 18),
+    (3000, 4000, 13, 15),
+    (336, 672, 3, 5),
+    (600, 1200, 9, 11),
+    (2000, 500, 13, 15),
+    (28, 4000, 13, 15),
+    (5000, 200, 16, 18),
+    (2000, 2000, 17, 19),
+)
+"""Height, width, tiles that get_best_fit of Llama 4's image processor makes with the small copy, and the other tokens that its processor
+writes for them. From transformers 5.24.0."""
+
+
+@pytest.mark.parametrize("size", CANVASES, ids=str)
+def test_an_image_is_laid_on_the_recorded_canvas(size: tuple[int, int, int, int]) -> None:
+    """At most sixteen tiles, and a small copy beside several; 144 tokens for each."""
+    height, width, tiles, beside = size
+    seen = architecture({"model_type": "llama4", "vision_config": {"image_size": 336}}).dims.sight(height, width)
+    assert (tiles, beside, 144 * tiles) == (seen.tiles, seen.beside, seen.tokens)
+
+
+PIECES = (
+    (336, 336, 17),
+    (100, 100, 17),
+    (1080, 1920, 13),
+    (3000, 4000, 13),
+    (28, 4000, 5),
+    (2000, 500, 5),
+    (4032, 3024, 13),
+)
+"""Height, width, and tiles that Idefics3's image processor makes with the small copy. From transformers 5.24.0."""
+
+
+@pytest.mark.parametrize("size", PIECES, ids=str)
+def test_an_image_is_brought_to_four_tiles_along_its_longer_side(size: tuple[int, int, int]) -> None:
+    """A small one too; SmolVLM's tiles of 512 pixels are 64 tokens each."""
+    height, width, tiles = size
+    config = {"model_type": "smolvlm", "scale_factor": 4, "vision_config": {"image_size": 512, "patch_size": 16}}
+    seen = architecture(config).dims.sight(height, width)
+    assert (tiles, 64 * tiles) == (seen.tiles, seen.tokens)
+
+
+ROUNDED = (
+    (448, 448, 448, 448),
+    (336, 500, 336, 504),
+    (1080, 1920, 1092, 1932),
+    (50, 70, 84, 112),
+    (28, 4000, 28, 4004),
+    (3000, 4000, 1876, 2520),
+    (10, 10, 84, 84),
+    (98, 126, 112, 112),
+)
+"""Height and width, and what smart_resize of GLM-4.1V's image processor makes of them. From transformers 5.24.0."""
+
+
+@pytest.mark.parametrize("size", ROUNDED, ids=str)
+def test_an_image_is_rounded_as_two_frames(size: tuple[int, int, int, int]) -> None:
+    """The bounds are for all frames that a patch reaches over; a narrow strip is not taken."""
+    height, width, *made = size
+    glm = architecture({"model_type": "glm4v"}).dims
+    seen = glm.sight(height, width)
+    assert made == [seen.height, seen.width]
+    assert seen.tokens == seen.height * seen.width // 28**2
+    assert not glm.unable(height, width)
+    assert "more than 200 times" in glm.unable(20, 20 * 201)
+
+
+SCOUT_TOWER = {"image_size": 336, "hidden_size": 1408, "vision_output_dim": 4096}
+
+
+@pytest.mark.parametrize(
+    ("vision", "said"),
+    [
+        (SCOUT_TOWER, ""),
+        (SCOUT_TOWER | {"vision_output_dim": 7680}, "takes 7,680 numbers and is given 4,096"),
+        (SCOUT_TOWER | {"image_size": 350}, "do not fall into squares"),
+    ],
+)
+def test_a_tower_whose_layers_do_not_meet_cannot_see(vision: dict[str, int], said: str) -> None:
+    """Such a config makes a model, which only fails when it is given an image."""
+    tower = architecture({"model_type": "llama4", "vision_config": vision}).dims
+    assert said in tower.unable(336, 336)
+    assert bool(said) == bool(tower.unable(336, 336))
+
+
+def test_bf16_pixels_do_not_meet_fp32_weights() -> None:
+    """Llama 4's image processor hands on bf16, and its tower multiplies it as it is; the recording is refused too."""
+    for precision, fails in (("fp32", True), ("bf16", False), ("bf16-mixed", False)):
+        plan = {
+            "method": "full",
+            "micro_batch_size": 1,
+            "seq_len": 512,
+            "precision": precision,
+            "images": {"per_sequence": 1},
+        }
+        question = Scenario.model_validate({"model": {"config": CONFIGS["llama4@2"]}, "plan": plan})
+        if fails:
+            with pytest.raises(Refused, match="bf16 pixels"):
+                estimate(question)
+        else:
+            assert estimate(question).peak.allocated > 0
+
+
+def test_a_class_that_fails_as_it_stands_is_told() -> None:
+    """Llama 4's of 5.24.0, which the oracle mends; Llama's is whole."""
+    for name, codes in (("llama4@2", ["class_is_mended"]), ("llava@2", [])):
+        plan = {"method": "full", "micro_batch_size": 1, "seq_len": 64}
+        answer = estimate(Scenario.model_validate({"model": {"config": CONFIGS[name]}, "plan": plan}))
+        assert codes == [problem.code for problem in answer.problems if problem.code == "class_is_mended"]
+
+
+def test_all_linear_means_a_convolution_too_in_glm_4_5v() -> None:
+    """PEFT turns it into the layers' last names there, and the patches' convolution is called as two of them are."""
+    for part, refused in (({}, True), ({"train_vision": False}, False)):
+        plan = {"method": "lora", "micro_batch_size": 1, "seq_len": 64, "images": part}
+        plan |= {"lora": {"target_modules": "all-linear"}}
+        question = Scenario.model_validate({"model": {"config": CONFIGS["glm4v_moe@2"]}, "plan": plan})
+        if refused:
+            with pytest.raises(Refused, match="convolution"):
+                estimate(question)
+        else:
+            assert estimate(question).parameters.trainable > 0
+
+
+@pytest.mark.parametrize("targets", ["all-linear", ["q_proj", "router"]])
+def test_the_router_of_llama_4_takes_no_adapter(targets: Any) -> None:
+    """It hands back a pair; PEFT 0.21 raises an AttributeError when it adds to it."""
+    plan = {"method": "lora", "micro_batch_size": 1, "seq_len": 64, "lora": {"target_modules": targets}}
+    with pytest.raises(Refused, match="router"):
+        estimate(Scenario.model_validate({"model": {"config": CONFIGS["llama4@2"]}, "plan": plan}))
+
+
 GEMMA = "google/gemma-3-4b-it"
 
 

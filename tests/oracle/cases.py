@@ -125,6 +125,11 @@ KERNELS = (
     {"loss": "triton"},
     {"loss": "chunked"},
 )
+CUT_HEADS = [
+    "llama@2", "llama-tied@2", "mistral@2", "mixtral@2", "gemma@2", "gemma2@2", "gemma3@2", "phi3@2", "qwen2@2", "qwen3@2", "qwen3_moe@2",
+    "smollm3@4",
+]  # fmt: skip
+"""Models with a head that cut cross-entropy can stand for, of those that are patched."""
 FOUR = ["llama-2-7b@2", "llama-3-8b@2", "qwen2.5-3b@2", "gemma-2-2b@2"]
 
 OPTIM = """adamw_torch adamw_torch_fused adafactor ademamix sgd adagrad adamw_bnb_8bit adamw_8bit ademamix_8bit lion_8bit lion_32bit
@@ -171,6 +176,11 @@ OPTIMIZER_ROWS: tuple[Case, ...] = (
     {"class": "bitsandbytes.optim.SGD8bit", "args": {"lr": 1e-3, "momentum": 0.9}},
     {"class": "bitsandbytes.optim.LAMB8bit", "args": {}},
 )
+NOT_ALONE = (
+    "persimmon@2", "gpt_neo@2", "phimoe@2", "gpt_oss@2", "glm4_moe@2", "ernie4_5_moe@2", "deepseek_v3@2", "jetmoe@2", "exaone_moe@4",
+    "youtu@2",
+)  # fmt: skip
+"""Models whose saved tensors are not known one by one, in their order."""
 FP32_NAMES = named(MORE, "fp32 encoder")
 FP32_ENCODERS = (
     Grid(FP32_NAMES, batches=((2, 56), (3, 64), (1, 80)), precision=("fp32",)),
@@ -296,6 +306,9 @@ TRUTHS = (
             {"graph": "three uses"},
             {"graph": "tied by transposes"},
             {"graph": "a leaf used twice"},
+            {"graph": "rows picked"},
+            {"graph": "columns gathered"},
+            {"graph": "largest of rows"},
             *rows(
                 Grid(
                     DENSE_TINY, batches=((2, 64),), precision=("fp32", "bf16-mixed"), gradient_checkpointing=("none",)
@@ -441,6 +454,43 @@ TRUTHS = (
         sample=3,
     ),
     Truth(
+        "steps_cut",
+        "Whole steps with cut cross-entropy in the place of head and loss",
+        "train_step",
+        rows(
+            Grid(CUT_HEADS, batches=((2, 64), (1, 96)), more=({"loss": "cce"},)),
+            Grid(("llama@2", "gemma2@2"), precision=("bf16-autocast",), more=({"loss": "cce"},)),
+            Grid(
+                ("llama@2",),
+                precision=("bf16-mixed", "fp32"),
+                gradient_checkpointing=("none",),
+                more=({"loss": "cce"},),
+            ),
+            Grid(
+                ("llama@2", "qwen3@2"),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple({"loss": "cce"} | adapters for adapters in lora(24, targets=("all-linear",))),
+            ),
+            Grid(
+                ("llama@2",), more=({"loss": "cce", "padded": True}, {"loss": "cce", "gradient_accumulation_steps": 2})
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2", "gemma-2-2b@2"),
+                batches=((2, 1024),),
+                more=(
+                    {"loss": "cce"},
+                    {"loss": "cce", "kernels": "liger"},
+                    lora(16, ["all-linear"])[0]
+                    | {"loss": "cce", "method": "qlora", "quantization": {"format": "nf4", "double_quant": True}},
+                ),
+            ),
+            Grid(
+                ("tinyllama-1.1b@22",), batches=((1, 2048),), gradient_checkpointing=("full",), more=({"loss": "cce"},)
+            ),
+        ),
+        sample=3,
+    ),
+    Truth(
         "steps_frameworks",
         "Whole steps of older transformers releases",
         "train_step",
@@ -451,6 +501,22 @@ TRUTHS = (
                 more=({"framework": "transformers-4.44"}, {"framework": "transformers-4.57"}),
             ),
             Grid(("llama@2", "phi3@2"), precision=("bf16", "bf16-mixed"), more=({"framework": "transformers-4.57"},)),
+            Grid(
+                ("mixtral-8x7b@2",),
+                batches=((2, 512),),
+                precision=("bf16", "bf16-mixed"),
+                more=({"framework": "transformers-4.44"}, {"framework": "transformers-4.57"}),
+            ),
+            Grid(
+                ("mixtral-8x7b@2",),
+                batches=((2, 512),),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple(
+                    adapted | {"framework": framework}
+                    for framework in ("transformers-4.44", "transformers-4.57")
+                    for adapted in lora(8, (["q_proj", "v_proj"],))
+                ),
+            ),
             Grid(
                 ("llama-3-8b@2",),
                 batches=((2, 1024),),
@@ -477,8 +543,66 @@ TRUTHS = (
         sample=2,
     ),
     Truth(
+        "steps_in_backward",
+        "Whole steps whose optimizer steps inside the backward pass, weight by weight",
+        "train_step",
+        rows(
+            Grid(
+                ("llama@2", "llama-tied@2", "gemma2@2", "gpt2-plain@2", "qwen3_moe@2"),
+                precision=("bf16", "bf16-mixed"),
+                optimizer=("adamw_torch_fused", "adamw_torch", "sgd"),
+                more=({"optimizer_in_backward": True},),
+            ),
+            Grid(
+                ("llama@2", "gpt2-plain@2"),
+                precision=("fp32", "bf16-autocast"),
+                more=({"optimizer_in_backward": True},),
+            ),
+            Grid(
+                ("llama@2",),
+                optimizer=("adamw_torch_fused", "adamw_torch"),
+                more=tuple(
+                    {"optimizer_in_backward": True} | more
+                    for more in (*lora(24, targets=TARGETS), {"padded": True}, {"loss": "liger"})
+                ),
+            ),
+            Grid(
+                ("llama@2", "llama-tied@2", "gemma2@2", "gpt2-plain@2", "qwen3_moe@2"),
+                precision=("bf16", "fp32"),
+                optimizer=("lomo", "adalomo"),
+            ),
+            Grid(
+                ("llama@2", "llama-tied@2", "gemma2@2"),
+                precision=("bf16", "fp32"),
+                optimizer=("galore_adamw_layerwise", "galore_adamw_8bit_layerwise", "apollo_adamw_layerwise"),
+                more=({"optimizer_args": {"rank": 16, "update_proj_gap": 1}},),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((1, 1024),),
+                gradient_checkpointing=("full",),
+                optimizer=("adamw_torch_fused", "adamw_torch"),
+                more=({"optimizer_in_backward": True},),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((1, 1024),),
+                gradient_checkpointing=("full",),
+                optimizer=("lomo", "adalomo"),
+            ),
+            Grid(
+                ("tinyllama-1.1b@22", "gemma-2-2b@26"),
+                batches=((1, 2048),),
+                gradient_checkpointing=("full",),
+                more=({"optimizer_in_backward": True},),
+            ),
+            Grid(("tinyllama-1.1b@22",), batches=((1, 2048),), gradient_checkpointing=("full",), optimizer=("lomo",)),
+        ),
+        sample=3,
+    ),
+    Truth(
         "steps_offload",
-        "Whole steps with saved activations in host memory (TRL's activation_offloading), with checkpointing and some without",
+        "Whole steps with saved activations in host memory (TRL's activation_offloading), with checkpointing and without",
         "train_step",
         rows(
             Grid(
@@ -493,13 +617,23 @@ TRUTHS = (
                 precision=("bf16", "bf16-autocast"),
                 gradient_checkpointing=("offload",),
             ),
-            Grid(("llama@2", "gemma2@2"), batches=((4, 96),), precision=("fp32", "fp16-mixed"), gradient_checkpointing=("offload",)),
+            Grid(
+                ("llama@2", "gemma2@2"),
+                batches=((4, 96),),
+                precision=("fp32", "fp16-mixed"),
+                gradient_checkpointing=("offload",),
+            ),
             Grid(
                 ("llama@2", "qwen3@2"),
                 batches=((4, 96),),
                 precision=("bf16", "bf16-autocast"),
                 gradient_checkpointing=("offload",),
-                more=(*lora(24, targets=TARGETS), {"padded": True}, {"gradient_accumulation_steps": 2}, {"attention": "eager"}),
+                more=(
+                    *lora(24, targets=TARGETS),
+                    {"padded": True},
+                    {"gradient_accumulation_steps": 2},
+                    {"attention": "eager"},
+                ),
             ),
             Grid(
                 ("llama-3-8b@2", "qwen2.5-3b@2"),
@@ -523,6 +657,63 @@ TRUTHS = (
                 ("llama@2", "tinyllama-1.1b@22"),
                 batches=((4, 96),),
                 gradient_checkpointing=("none", "full"),
+                more=({"sharding": {"activation_offload": True}},),
+            ),
+            Grid(
+                (
+                    "gemma2@2",
+                    "gpt2-plain@2",
+                    "qwen3_moe@2",
+                    "qwen3@2",
+                    "phi3@2",
+                    "cohere@2",
+                    "olmo2@2",
+                    "falcon@2",
+                    "mistral-window@2",
+                ),
+                batches=((4, 96),),
+                precision=("bf16", "bf16-mixed"),
+                gradient_checkpointing=("none",),
+                more=({"sharding": {"activation_offload": True}},),
+            ),
+            Grid(
+                ("llama@2",),
+                batches=((4, 96),),
+                gradient_checkpointing=("none",),
+                more=tuple(
+                    {"sharding": {"activation_offload": True}} | more
+                    for more in (*lora(24, targets=TARGETS), {"padded": True}, {"attention": "eager"})
+                ),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((2, 1024),),
+                gradient_checkpointing=("none", "selective"),
+                more=({"sharding": {"activation_offload": True}},),
+            ),
+            Grid(
+                ("llama-3-8b@2",),
+                batches=((2, 1024),),
+                gradient_checkpointing=("none",),
+                more=tuple(
+                    {"sharding": {"activation_offload": True}} | more
+                    for more in (
+                        {"loss": "liger"},
+                        {"loss": "triton"},
+                        lora(16, ["all-linear"])[0]
+                        | {"method": "qlora", "quantization": {"format": "nf4", "double_quant": True}},
+                        *lora(16, ["all-linear"], dropout=0.05),
+                    )
+                ),
+            ),
+            Grid(
+                [name for name in (*ALL_TINY, *named(MORE, "decoder")) if name not in NOT_ALONE],
+                gradient_checkpointing=("none",),
+                more=({"sharding": {"activation_offload": True}},),
+            ),
+            Grid(
+                [name for name in (*ALL_TINY, *named(MORE, "decoder")) if name != "jetmoe@2"],
+                gradient_checkpointing=("full",),
                 more=({"sharding": {"activation_offload": True}},),
             ),
         ),
@@ -593,6 +784,34 @@ TRUTHS = (
         sample=4,
     ),
     Truth(
+        "sharding_kernels",
+        "One rank's step under FSDP2 and FSDP1 with Liger's kernels and losses",
+        "sharding",
+        rows(
+            *(
+                grid
+                for strategy in ("fsdp2", "fsdp")
+                for kernels in KERNELS
+                for grid in (
+                    Grid(
+                        ("llama@2", "qwen2@2", *(() if "kernels" in kernels else ("qwen3_moe@2",))),
+                        batches=((2, 64),),
+                        precision=("bf16", "bf16-mixed"),
+                        more=tuple(kernels | shares for shares in sharded(strategy, 2, 4)),
+                    ),
+                    Grid(
+                        ("llama-3-8b@2", "qwen2.5-3b@2"),
+                        batches=((2, 1024),),
+                        precision=("bf16", "bf16-mixed"),
+                        gradient_checkpointing=("full",),
+                        more=tuple(kernels | shares for shares in sharded(strategy, 8)),
+                    ),
+                )
+            )
+        ),
+        sample=2,
+    ),
+    Truth(
         "sharding_variants",
         "One rank's step under FSDP2 and FSDP1 with weights in host memory, copies of the shards, weights kept gathered",
         "sharding",
@@ -647,6 +866,110 @@ TRUTHS = (
                         ),
                     ),
                 )
+            ),
+        ),
+        sample=4,
+    ),
+    Truth(
+        "sharding_adapters",
+        "One rank's step under FSDP2 with PEFT adapters beside a frozen base that is sharded with them",
+        "sharding",
+        rows(
+            Grid(
+                ("llama@2", "llama-tied@2"),
+                batches=((2, 64),),
+                precision=("bf16", "bf16-autocast", "bf16-mixed"),
+                more=tuple(
+                    adapters | shares
+                    for adapters in lora(24, targets=("all-linear",))
+                    for shares in sharded("fsdp2", 2, 4, 8)
+                ),
+            ),
+            Grid(
+                ("llama@2", "qwen3@2", "gemma2@2"),
+                batches=((2, 64),),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple(
+                    adapters | sharded("fsdp2", 4)[0]
+                    for adapters in (
+                        *lora(24, targets=TARGETS[:1]),
+                        *lora(24, targets=TARGETS, adapter_dtype="bf16"),
+                        *lora(24, targets=TARGETS[1:], dropout=0.05),
+                    )
+                ),
+            ),
+            Grid(
+                ("llama@2",),
+                batches=((2, 64),),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple(
+                    lora(24, targets=("all-linear",))[0] | shares
+                    for shares in (
+                        *sharded("fsdp2", 4, reshard_after_forward=False),
+                        *sharded("fsdp2", 4, replicas=2),
+                        *sharded("fsdp2", 4, offload="all"),
+                    )
+                ),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((1, 2048),),
+                precision=("bf16", "bf16-autocast"),
+                more=tuple(lora(16, targets=("all-linear",))[0] | shares for shares in sharded("fsdp2", 2, 8)),
+            ),
+            Grid(
+                ("tinyllama-1.1b@22",),
+                batches=((1, 2048),),
+                gradient_checkpointing=("full",),
+                more=(lora(16, targets=("all-linear",))[0] | sharded("fsdp2", 8)[0],),
+            ),
+        ),
+        sample=4,
+    ),
+    Truth(
+        "sharding_accumulation",
+        "One rank's step of several micro-batches under FSDP2, whose gradients are reduced with the last one or with each",
+        "sharding",
+        rows(
+            Grid(
+                ("llama@2", "llama-tied@2"),
+                batches=((2, 64),),
+                precision=("bf16", "bf16-mixed"),
+                more=tuple(
+                    {"gradient_accumulation_steps": steps} | shares
+                    for steps in (2, 3)
+                    for sync in (False, True)
+                    for shares in sharded("fsdp2", 2, 8, sync_each_batch=sync)
+                ),
+            ),
+            Grid(
+                ("llama-3-8b@2", "qwen2.5-3b@2"),
+                batches=((1, 1024),),
+                precision=("bf16", "bf16-mixed"),
+                gradient_checkpointing=("full",),
+                more=tuple(
+                    {"gradient_accumulation_steps": 3} | sharded("fsdp2", 8, sync_each_batch=sync)[0]
+                    for sync in (False, True)
+                ),
+            ),
+            Grid(
+                ("llama@2",),
+                batches=((2, 64),),
+                more=tuple(
+                    lora(24, targets=("all-linear",))[0]
+                    | {"gradient_accumulation_steps": 3}
+                    | sharded("fsdp2", 4, sync_each_batch=sync)[0]
+                    for sync in (False, True)
+                ),
+            ),
+            Grid(
+                ("tinyllama-1.1b@22",),
+                batches=((1, 1024),),
+                gradient_checkpointing=("full",),
+                more=tuple(
+                    {"gradient_accumulation_steps": 3} | sharded("fsdp2", 8, sync_each_batch=sync)[0]
+                    for sync in (False, True)
+                ),
             ),
         ),
         sample=4,

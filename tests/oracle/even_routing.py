@@ -10,14 +10,15 @@ from typing import Any
 
 import fake_gpu  # noqa: F401  (before torch)
 import torch
+import transformers
 from known_numbers import KnownNumbers
 from torch.nn import functional
 from torch.utils._python_dispatch import _disable_current_modes
 
 aten = torch.ops.aten
 ADDING = (aten.index_add.default, aten.index_add_.default)
-MODEL_TYPES = frozenset(("dbrx", "jetmoe"))
-"""Types whose experts are such a loop in transformers 5."""
+MODEL_TYPES = frozenset(("dbrx", "jetmoe") if transformers.__version__ >= "5" else ("mixtral",))
+"""Types whose experts are such a loop in this version of transformers."""
 
 
 def one_hot(places: torch.Tensor, num_classes: int = -1) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Fused kernels and losses of Liger and TRL on the pretended GPU.
+"""Fused kernels and losses of Liger, TRL and cut cross-entropy on the pretended GPU.
 
 Their Triton kernels write into tensors that Python code has allocated: with the launch left out, every byte is still there.
 What depends on the card (Liger's norms keep one partial gradient per multiprocessor) is asked of an A100's 108.
@@ -8,10 +8,12 @@ A patch changes the model's classes for the whole process: cases with other kern
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
 import torch
+import transformers.modeling_outputs
 import triton
 import triton.runtime.autotuner
 import triton.runtime.jit
@@ -60,10 +62,37 @@ def patch(model: torch.nn.Module, plan: dict[str, Any]) -> None:
             cross_entropy=loss == "triton",
             fused_linear_cross_entropy=loss == "liger",
         )
+    if loss == "cce":
+        model.forward = types.MethodType(cut_forward, model)
     if loss == "chunked":
         import trl.trainer.utils
 
         trl.trainer.utils.add_fused_lm_head(model, outputs=("log_probs", "entropy", "is_top1"))
+
+
+def cut_forward(self: Any, input_ids: torch.Tensor, labels: torch.Tensor, **others: Any) -> Any:
+    """A causal model's forward with cut cross-entropy in the place of head and loss, as patches of transformers' models put it there.
+
+    What it compiles is one kernel with one result (the cap of logits), or sorts as eager code does.
+    """
+    outputs = self.model(input_ids=input_ids, **others)
+    softcap = getattr(self.config, "final_logit_softcapping", None)
+    loss = cut_cross_entropy().linear_cross_entropy(
+        outputs[0], self.lm_head.weight, labels, softcap=softcap, shift=True
+    )
+    return transformers.modeling_outputs.CausalLMOutputWithPast(loss=loss)
+
+
+@functools.cache
+def cut_cross_entropy() -> Any:
+    """The package, with nothing compiled."""
+    compiled, torch.compile = torch.compile, lambda **options: lambda function: function
+    import cut_cross_entropy
+    import cut_cross_entropy.indexed_dot
+
+    torch.compile = compiled
+    cut_cross_entropy.indexed_dot.softcapping = lambda logits, softcap: torch.empty_like(logits)
+    return cut_cross_entropy
 
 
 def chunked_loss(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Tensor:

@@ -34,6 +34,8 @@ MAKING = {
     aten.full.default,
     aten.scalar_tensor.default,
 }
+PRODUCTS = {aten.mm.default: 0, aten.bmm.default: 0, aten.addmm.default: 1}
+"""Where their two factors begin among the operands."""
 
 
 class KnownNumbers(LiveBytes):
@@ -86,6 +88,8 @@ class KnownNumbers(LiveBytes):
         if func is aten.add.Tensor and _engine_adds_in_place(args[0]):  # before anything here holds the tensor too
             return args[0]
         kwargs = kwargs or {}
+        if func in PRODUCTS and args[PRODUCTS[func]].dtype != args[PRODUCTS[func] + 1].dtype:
+            raise RuntimeError("expected both factors to have the same dtype")  # as the kernels do
         if func is aten._local_scalar_dense.default and args[0] in self.numbers:
             with _disable_current_modes():
                 return self.numbers[args[0]].item()

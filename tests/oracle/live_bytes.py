@@ -121,9 +121,14 @@ class LiveBytes(TorchDispatchMode):
             raise RuntimeError(f"value cannot be converted to {args[0].dtype} without overflow")  # as the kernels do
         if func is aten.equal.default and _is_fake(args[0]):
             return True  # asked by Liger of the loss's gradient: it is 1
+        if func is aten.nonzero.default and _is_fake(args[0]):  # taken to be true everywhere
+            with self:
+                return torch.empty(args[0].numel(), args[0].dim(), dtype=torch.int64, device=args[0].device)
         if func in SELECTING and any(_is_selection(index) for index in args[1] or ()):
             with self:
                 return func(args[0], [*_every_place(args[1])], *args[2:], **(kwargs or {}))
+        if func in INTO_ZEROS and _called_by_the_engine():
+            return args[0]
         if func in self.parts:  # one operation to the dispatcher, Python code with allocations of its own to the GPU
             with self:
                 return self.parts[func](*args, **(kwargs or {}))
@@ -134,6 +139,8 @@ class LiveBytes(TorchDispatchMode):
         return out
 
 
+INTO_ZEROS = (aten.index_put.default, aten.scatter_add.default, aten.scatter.src, aten.scatter.value)
+"""What the derivatives of index, gather, topk and max do to zeros of their own: in place, but out of place under a dispatch mode."""
 SELECTING = (aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default)
 
 
@@ -159,23 +166,27 @@ def _is_fake(tensor: torch.Tensor) -> bool:
     return isinstance(tensor, torch._subclasses.fake_tensor.FakeTensor)
 
 
+def _called_by_the_engine() -> bool:
+    """Whether an operation is called by the engine, or a derivative of its own, and from no Python but the call into the engine."""
+    if torch._C._current_autograd_node() is None:
+        return False
+    caller = sys._getframe(2)
+    while caller is not None and caller.f_code.co_filename.endswith(
+        ("torch/_dynamo/eval_frame.py", "torch/_compile.py", "oracle/live_bytes.py")
+    ):
+        caller = caller.f_back
+    return caller is not None and caller.f_code.co_filename.endswith("torch/autograd/graph.py")
+
+
 def _engine_adds_in_place(gathered) -> bool:
     """Whether autograd would add the arriving gradient into `gathered` itself.
 
     The engine reuses the gradient that it has gathered so far when nothing else holds it or its storage, and it is no
-    view; but never under a dispatch mode, so that we must do it for the engine. Only the engine's own additions are
-    meant: they are called from no Python frame but that of the call into the engine.
+    view; but never under a dispatch mode, so that we must do it for the engine. Only the engine's own additions are meant.
     """
-    if torch._C._current_autograd_node() is None or not isinstance(gathered, torch.Tensor):
-        return False
-    caller = sys._getframe(2)
-    while caller is not None and caller.f_code.co_filename.endswith(
-        ("torch/_dynamo/eval_frame.py", "torch/_compile.py")
-    ):
-        caller = caller.f_back
     return (
-        caller is not None
-        and caller.f_code.co_filename.endswith("torch/autograd/graph.py")
+        isinstance(gathered, torch.Tensor)
+        and _called_by_the_engine()
         and not gathered._is_view()
         and gathered._use_count() == SOLE_OWNER
         and torch._C._storage_Use_Count(gathered.untyped_storage()._cdata) == SOLE_STORAGE

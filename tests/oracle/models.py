@@ -502,6 +502,26 @@ SHORT = {"num_hidden_layers": 5, "layer_types": ["conv", "full_attention", "conv
 """Short convolutions, and attention among them."""
 MAMBA = {"mamba_n_heads": 12, "mamba_n_groups": 2, "mamba_d_state": 24, "mamba_chunk_size": 16}
 """56 tokens end within a chunk, 64 with one."""
+LIGHTNING = {
+    "num_hidden_layers": 5,
+    "layer_types": [f"{kind}_attention" for kind in ("linear", "full", "linear", "linear", "full")],
+}
+"""Lightning attention, and plain attention among it."""
+
+
+def gemma4(name: str, **more: Any) -> Model:
+    """A tiny Gemma 4: two windows to each layer that sees everything, whose heads are wider."""
+    layers = ["sliding_attention", "sliding_attention", "full_attention"] * 3
+    given = {
+        "num_hidden_layers": 9,
+        "layer_types": layers,
+        "global_head_dim": 72,
+        "sliding_window": 1024,
+        "final_logit_softcapping": 30.0,
+        "hidden_size_per_layer_input": 0,
+        "tie_word_embeddings": True,
+    }
+    return decoder(name, "Gemma4TextConfig", FREE, **given | more)
 
 
 MORE = (
@@ -622,6 +642,23 @@ MORE = (
     encoder("albert-token@2", "AlbertConfig", TOKENS_OF, **SMALL_ENCODER, **ALBERT),
     encoder("modernbert-token@2", "ModernBertConfig", TOKENS_OF, **MODERN | {"num_hidden_layers": 2}),
     decoder("youtu", "YoutuConfig", ALIKE, **LATENT_HEADS, q_lora_rank=104),
+    gemma4("gemma4_dense", attention_k_eq_v=True, num_global_key_value_heads=1),
+    gemma4(
+        "gemma4_moe",
+        attention_k_eq_v=True,
+        num_global_key_value_heads=1,
+        enable_moe_block=True,
+        num_experts=8,
+        top_k_experts=3,
+        moe_intermediate_size=424,
+    ),
+    gemma4(
+        "gemma4_small",
+        hidden_size_per_layer_input=48,
+        vocab_size_per_layer_input=1096,
+        num_kv_shared_layers=4,
+        use_double_wide_mlp=True,
+    ),
     recurrent("lfm2", "Lfm2Config", **SHORT, block_multiple_of=8),
     recurrent(
         "lfm2_moe",
@@ -734,6 +771,8 @@ MORE = (
         tie_word_embeddings=True,
         hidden_act="gelu",
     ),
+    recurrent("minimax", "MiniMaxConfig", num_local_experts=8, num_experts_per_tok=3, **LIGHTNING, block_size=24),
+    recurrent("minimax-short", "MiniMaxConfig", num_local_experts=8, num_experts_per_tok=3, **LIGHTNING, head_dim=40),
     seq2seq("t5@3+4", "T5Config", **T5, num_layers=3, num_decoder_layers=4),
     seq2seq("t5-v1.1@2", "T5Config", **T5, num_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     seq2seq("mt5@2", "MT5Config", **T5, num_layers=2, dropout_rate=0.0),

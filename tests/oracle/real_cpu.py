@@ -49,8 +49,28 @@ def leaf_used_twice(x: torch.Tensor) -> torch.Tensor:
     return (x * 3).sum() + (x * 4).sum()
 
 
-GRAPHS = {"three uses": three_uses, "tied by transposes": tied_by_transposes, "a leaf used twice": leaf_used_twice}
-"""Graphs whose peak is the engine's adding of gradients: in place where it may, into new memory where the gathered one is a view."""
+def rows_picked(x: torch.Tensor) -> torch.Tensor:
+    return x[torch.arange(x.shape[0] - 1)].sum()
+
+
+def columns_gathered(x: torch.Tensor) -> torch.Tensor:
+    return x.gather(1, torch.zeros(x.shape, dtype=torch.long)).sum()
+
+
+def largest_of_rows(x: torch.Tensor) -> torch.Tensor:
+    return x.topk(4).values.sum() + x.max(-1).values.sum()
+
+
+GRAPHS = {
+    "three uses": three_uses,
+    "tied by transposes": tied_by_transposes,
+    "a leaf used twice": leaf_used_twice,
+    "rows picked": rows_picked,
+    "columns gathered": columns_gathered,
+    "largest of rows": largest_of_rows,
+}
+"""Graphs whose peak is the adding of gradients: by the engine, in place where it may, into new memory where the gathered one is a view; and
+into the zeros of a derivative, in place."""
 
 
 def differentiate(graph: Callable[[torch.Tensor], torch.Tensor], mark: Mark) -> None:

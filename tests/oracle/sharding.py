@@ -63,7 +63,7 @@ def shard(model: torch.nn.Module, case: dict[str, Any], mesh: Any) -> torch.nn.M
     if sharding["strategy"] == "fsdp":
         return fsdp1(model, case, mesh)
     policy = MixedPrecisionPolicy()
-    if case["plan"]["precision"] == "bf16-mixed":
+    if case["plan"]["precision"] in ("bf16-mixed", "bf16-autocast"):
         policy = MixedPrecisionPolicy(
             param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16, output_dtype=torch.bfloat16
         )
@@ -73,7 +73,8 @@ def shard(model: torch.nn.Module, case: dict[str, Any], mesh: Any) -> torch.nn.M
         "reshard_after_forward": reshards(case),
         "offload_policy": CPUOffloadPolicy() if sharding.get("offload") == "all" else OffloadPolicy(),
     }
-    for block in model.base_model.layers:
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    for block in inner.base_model.layers:
         fully_shard(block, **options)
     return fully_shard(model, **options)
 
@@ -154,10 +155,25 @@ class ShardedStep(train_step.Step):
         }
         return sum(storages.values())
 
+    def _begins(self, *, last: bool) -> None:
+        """Gradients are reduced with the last micro-batch, or each time (accelerate: `sync_each_batch`)."""
+        if self.plan["sharding"]["strategy"] == "fsdp2":
+            self.model.set_requires_gradient_sync(last or self.plan["sharding"].get("sync_each_batch", False))
+
     def forward(self, batch: dict[str, torch.Tensor], observe: bool) -> torch.Tensor:
         if self.plan["sharding"]["strategy"] == "ddp":
             return super().forward(batch, observe=False)
+        if self.plan.get("loss") == "chunked":
+            import fused
+
+            return fused.chunked_loss(self.model, batch)
         return self.model(**batch).loss
+
+
+class NoDevice(FakeTensorMode):
+    """There is no device to move a number to, also while CUDA is said to be available: its value stays known on the host."""
+
+    avoid_device_init = True
 
 
 def measure(case: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +188,7 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
             if copies == 1
             else init_device_mesh("cuda", (copies, ranks // copies), mesh_dim_names=("replicate", "shard"))
         )
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        with NoDevice(allow_non_fake_inputs=True):
             model = train_step.build_model(case["model"], case["plan"])
             whole = {
                 "parameters": sum(p.numel() for p in model.parameters()),

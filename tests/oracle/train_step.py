@@ -270,12 +270,20 @@ class Step:
             batch = self._batch()
             measured["input_bytes"] = live.live - model_bytes
             optimizer, scaler = self._prepare_optimizer()
+            offload = self._offload()
+            if offload is not None:  # it remembers the last operation of a backward, and what hangs on that
+                with offload:
+                    loss = self.forward(batch, observe=False)
+                    self._backward(loss, optimizer, scaler)
+                    del loss
+                self._update(optimizer, scaler)
             live.forget_peaks()
             standing = measured["standing_bytes"] = live.live
             measured["optimizer_bytes"] = standing - model_bytes - measured["input_bytes"]
-            offload = self._offload()
-            for micro in range(plan.get("gradient_accumulation_steps", 1)):
+            micros = plan.get("gradient_accumulation_steps", 1)
+            for micro in range(micros):
                 live.phase = "forward"
+                self._begins(last=micro == micros - 1)
                 before = live.live
                 with offload or contextlib.nullcontext():
                     loss = self.forward(batch, observe=micro == 0 and offload is None)
@@ -287,7 +295,7 @@ class Step:
                         measured["saved"] = self.saved.record()
                     measured["live_after_forward"] = live.live - before
                     live.phase = "loss backward"
-                    (loss if scaler is None else scaler.scale(loss)).backward()
+                    self._backward(loss, optimizer, scaler)
                     del loss
             measured["live_after_backward"] = live.live - standing
             if in_vain := sum(p.numel() for p in self.trained if p.grad is None):
@@ -309,8 +317,19 @@ class Step:
 
         return offloaded.around(self.model)
 
+    def _begins(self, *, last: bool) -> None:
+        """A micro-batch begins."""
+
+    def _backward(self, loss: torch.Tensor, optimizer: Any, scaler: torch.amp.GradScaler | None) -> None:
+        if hasattr(optimizer, "fused_backward"):
+            optimizer.fused_backward(loss)
+        else:
+            (loss if scaler is None else scaler.scale(loss)).backward()
+
     def _prepare_optimizer(self) -> tuple[torch.optim.Optimizer, torch.amp.GradScaler | None]:
         """The optimizer with its states, as every step but the first finds it."""
+        if self.plan.get("optimizer_in_backward") or self.plan["optimizer"] not in OPTIMIZERS:
+            return self._stepping_in_backward(), None
         optimizer = OPTIMIZERS[self.plan["optimizer"]](self._groups())
         scaler = torch.amp.GradScaler(DEVICE) if self.plan["precision"] in SCALED else None
         if scaler is not None:
@@ -319,6 +338,17 @@ class Step:
             parameter.grad = torch.empty_like(parameter)
         self._update(optimizer, scaler)
         return optimizer, scaler
+
+    def _stepping_in_backward(self) -> Any:
+        """An optimizer that steps inside the backward pass, with its states: a step was done."""
+        import in_backward
+
+        if self.plan["optimizer"] in OPTIMIZERS:
+            optimizer = in_backward.EachItsOwn(self.trained, OPTIMIZERS[self.plan["optimizer"]])
+        else:
+            optimizer = in_backward.FromTransformers(self.model, self.plan)
+        self._backward(self.forward(self._batch(), observe=False), optimizer, None)
+        return optimizer
 
     def _groups(self) -> list[dict[str, Any]]:
         """The trained parameters with weight decay and those without, as the Trainer parts them; a fused step makes nothing for a group."""

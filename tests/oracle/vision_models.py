@@ -15,6 +15,22 @@ TEXT = {
     "num_attention_heads": 6,
     "num_key_value_heads": 2,
 }
+GLM_TOWER = {
+    "depth": 4,
+    "hidden_size": 96,
+    "intermediate_size": 424,
+    "num_heads": 4,
+    "out_hidden_size": 240,
+    "patch_size": 14,
+    "image_size": 112,
+}
+GLM_TOKENS = {
+    "video_token_id": 4,
+    "image_start_token_id": 5,
+    "image_end_token_id": 6,
+    "video_start_token_id": 7,
+    "video_end_token_id": 8,
+}
 TOWER = {"hidden_size": 96, "intermediate_size": 200, "num_hidden_layers": 4, "num_attention_heads": 4}
 
 
@@ -108,12 +124,116 @@ MODELS = {
             vision_start_token_id=5,
             vision_end_token_id=6,
         ),
+        seeing(
+            "glm4v",
+            "Glm4vConfig",
+            {
+                "rope_parameters": {
+                    "rope_type": "default",
+                    "rope_theta": 1e4,
+                    "partial_rotary_factor": 0.5,
+                    "mrope_section": [2, 4, 4],
+                }
+            },
+            GLM_TOWER,
+            **GLM_TOKENS,
+        ),
+        seeing(
+            "glm46v",
+            "Glm46VConfig",
+            {
+                "model_type": "glm4v_text",
+                "rope_parameters": {
+                    "rope_type": "default",
+                    "rope_theta": 1e4,
+                    "partial_rotary_factor": 0.5,
+                    "mrope_section": [2, 4, 4],
+                },
+            },
+            GLM_TOWER | {"attention_bias": True},
+            **GLM_TOKENS,
+        ),
+        seeing(
+            "glm4v_moe",
+            "Glm4vMoeConfig",
+            {
+                "rope_parameters": {
+                    "rope_type": "default",
+                    "rope_theta": 1e4,
+                    "partial_rotary_factor": 0.5,
+                    "mrope_section": [2, 4, 4],
+                },
+                "n_routed_experts": 8,
+                "num_experts_per_tok": 3,
+                "moe_intermediate_size": 424,
+                "first_k_dense_replace": 1,
+            },
+            GLM_TOWER,
+            **GLM_TOKENS,
+        ),
+        seeing(
+            "smolvlm",
+            "SmolVLMConfig",
+            {"model_type": "llama"},
+            TOWER | {"image_size": 56, "patch_size": 14},
+            scale_factor=2,
+        ),
+        seeing(
+            "idefics3",
+            "Idefics3Config",
+            {"model_type": "llama"},
+            TOWER | {"image_size": 56, "patch_size": 14},
+            scale_factor=2,
+            tie_word_embeddings=True,
+        ),
+        seeing(
+            "llama4",
+            "Llama4Config",
+            {
+                "head_dim": 40,
+                "intermediate_size_mlp": 424,
+                "num_local_experts": 8,
+                "num_experts_per_tok": 1,
+                "interleave_moe_layer_step": 2,
+            },
+            TOWER
+            | {"image_size": 56, "patch_size": 14, "intermediate_size": 384}
+            | dict.fromkeys(("projector_input_dim", "projector_output_dim", "vision_output_dim"), 136),
+        ),
     )
 }
 
-SIZES = {"gemma3-vision": (112, 112), "internvl": (56, 112)}
+SIZES = {
+    "gemma3-vision": (112, 112),
+    "internvl": (56, 112),
+    "llama4": (56, 112),
+    "smolvlm": (56, 224),
+    "idefics3": (56, 224),
+    "glm4v": (84, 112),
+    "glm46v": (84, 112),
+    "glm4v_moe": (84, 112),
+}
 """Pixels of the images, height and width; the others see what they are given."""
 ALL_LINEAR = {"method": "lora", "lora": {"rank": 24, "target_modules": "all-linear"}}
+BUT_THE_ROUTER = [
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "o_proj",
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+    "fc1",
+    "fc2",
+    "linear",
+    "linear_1",
+]
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj", "qkv"]
+NAMED = {
+    name: {"method": "lora", "lora": {"rank": 24, "target_modules": layers}}
+    for name, layers in (("llama4@2", BUT_THE_ROUTER), ("glm4v_moe@2", ATTENTION))
+}
+"""Adapters of the models for which PEFT cannot adapt every linear layer, or adapts a convolution with them."""
 
 
 def case(
@@ -160,7 +280,13 @@ def cases(model: str) -> list[dict[str, Any]]:
             for frozen in ("", "v")
         ),
         *(
-            case(model, frozen=frozen, precision=precision, gradient_checkpointing=checkpointing, **ALL_LINEAR)
+            case(
+                model,
+                frozen=frozen,
+                precision=precision,
+                gradient_checkpointing=checkpointing,
+                **NAMED.get(model, ALL_LINEAR),
+            )
             for checkpointing in ("none", "full")
             for precision in ("bf16", "bf16-autocast")
             for frozen in ("", "vp")

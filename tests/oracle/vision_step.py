@@ -8,6 +8,7 @@ checkpointed blocks that have no gradient.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from typing import Any
 
@@ -24,6 +25,16 @@ from vision_models import MODELS
 
 # Numbers are drawn again until they lie within bounds, which a fake tensor cannot say of itself.
 transformers.initialization.TORCH_INIT_FUNCTIONS["trunc_normal_"] = lambda tensor, *args, **kwargs: tensor
+
+# Llama 4's class of 5.24.0 asks its text model's output for a field that it lacks, and so cannot run as it stands.
+transformers.models.llama4.modeling_llama4.MoeCausalLMOutputWithPast.image_outputs = None
+
+torch.utils.checkpoint.DefaultDeviceType.set_device_type(DEVICE)  # what torch finds by itself where there is a GPU
+
+# Whether a mask of patches holds only ones is asked of its numbers, which are known here.
+transformers.masking_utils._ignore_bidirectional_mask_sdpa = lambda mask, length, window=None: (
+    window is None and (mask is None or bool(mask.all()))
+)
 
 make_tensor = torch.tensor
 
@@ -78,7 +89,7 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
         import adapters
 
         if any(not trained for key, trained in images.items() if key.startswith("train_")):
-            plan = plan | {"lora": plan["lora"] | {"target_modules": adapted_layers(model, images)}}
+            plan = plan | {"lora": plan["lora"] | {"target_modules": adapted_layers(model, images, plan["lora"])}}
         model = adapters.wrap(model, plan)
     if plan["gradient_checkpointing"] != "none":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -87,12 +98,16 @@ def build_model(name: str, plan: dict[str, Any]) -> torch.nn.Module:
     return model
 
 
-def adapted_layers(model: torch.nn.Module, images: dict[str, Any]) -> list[str]:
-    """Every linear layer of the parts that get adapters, but the head."""
+def adapted_layers(model: torch.nn.Module, images: dict[str, Any], lora: dict[str, Any]) -> list[str]:
+    """The linear layers that are meant, of the parts that get adapters: all but the head, or those of a list."""
+    head, meant = model.get_output_embeddings(), lora["target_modules"]
     return [
         name
         for name, module in model.named_modules()
-        if isinstance(module, torch.nn.Linear) and name != "lm_head" and images.get(f"train_{part_of(name)}", True)
+        if isinstance(module, torch.nn.Linear)
+        and module is not head
+        and (meant == "all-linear" or name.rpartition(".")[2] in meant)
+        and images.get(f"train_{part_of(name)}", True)
     ]
 
 
@@ -105,12 +120,22 @@ class Saved(train_step.Saved):
         return super().pack(tensor).detach()
 
 
+class RealImages(KnownNumbers):
+    """Counts as KnownNumbers does, and knows that no image is only there to fill the batch, which a class may ask of the pixels."""
+
+    def told(self, func: Any, args: Any, out: Any) -> None:
+        """How many pixels of an image are zero is compared with their number."""
+        if func is torch.ops.aten.ne.Scalar and out.dim() == 1:
+            with _disable_current_modes():
+                self.know(out, torch.ones(out.shape, dtype=torch.bool))
+
+
 class VisionStep(train_step.Step):
     """A step whose batch has images in it."""
 
     def __init__(self, model: torch.nn.Module, plan: dict[str, Any]):
         super().__init__(model, plan)
-        self.live = KnownNumbers(DEVICE)
+        self.live = RealImages(DEVICE)
         self.saved = Saved(model, self.kept, self.live.modules)
         self._mark_phases()
 
@@ -175,6 +200,8 @@ class VisionStep(train_step.Step):
         given: dict[str, Any] = {}
         if number:
             given, tokens = PROCESSORS[kind](config, rows * number, images["height"], images["width"])
+            if kind in BY_SEQUENCE:
+                given = {name: by_sequence(value, rows) for name, value in given.items()}
             marker = getattr(config, "image_token_id", None)
             marker = config.image_token_index if marker is None else marker
             with _disable_current_modes():
@@ -197,6 +224,12 @@ class VisionStep(train_step.Step):
 
     def _known(self, numbers: torch.Tensor) -> torch.Tensor:
         return self.live.know(torch.empty(numbers.shape, dtype=numbers.dtype, device=DEVICE), numbers)
+
+
+def by_sequence(images: torch.Tensor, rows: int) -> torch.Tensor:
+    """The images of each sequence apart."""
+    with _disable_current_modes() if images.dtype == torch.long else contextlib.nullcontext():
+        return images.unflatten(0, (rows, -1))
 
 
 def _pixels(*shape: int) -> torch.Tensor:
@@ -245,6 +278,26 @@ def _internvl(config, count, height, width):
     )
 
 
+def _llama4(config, count, height, width):
+    """Whole tiles of the tower's size, and a small copy of the whole beside several, in bf16."""
+    side, patch = config.vision_config.image_size, config.vision_config.patch_size
+    tiles = (height // side) * (width // side)
+    tiles += tiles > 1
+    tokens = int(tiles * (side // patch * config.vision_config.pixel_shuffle_ratio) ** 2)
+    return {"pixel_values": _pixels(count * tiles, 3, side, side).to(torch.bfloat16)}, tokens
+
+
+def _idefics3(config, count, height, width):
+    """Whole tiles of the tower's size, and a small copy of the whole beside several; and which of their pixels are real."""
+    side, patch = config.vision_config.image_size, config.vision_config.patch_size
+    tiles = (height // side) * (width // side)
+    tiles += tiles > 1
+    with _disable_current_modes():
+        real = torch.ones(count * tiles, side, side, dtype=torch.long)
+    tokens = tiles * (side // patch // config.scale_factor) ** 2
+    return {"pixel_values": _pixels(count * tiles, 3, side, side), "pixel_attention_mask": real}, tokens
+
+
 PROCESSORS = {
     "llava": _llava,
     "gemma3": _gemma3,
@@ -253,14 +306,25 @@ PROCESSORS = {
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
     "qwen3_vl": _qwen,
+    "glm4v": _qwen,
+    "glm46v": _qwen,
+    "glm4v_moe": _qwen,
     "internvl": _internvl,
+    "llama4": _llama4,
+    "idefics3": _idefics3,
+    "smolvlm": _idefics3,
 }
+BY_SEQUENCE = ("idefics3", "smolvlm")
+"""Types whose images lie sequence by sequence."""
 TYPED = {
     "gemma3": "token_type_ids",
     "paligemma": "token_type_ids",
     "qwen2_vl": "mm_token_type_ids",
     "qwen2_5_vl": "mm_token_type_ids",
     "qwen3_vl": "mm_token_type_ids",
+    "glm4v": "mm_token_type_ids",
+    "glm46v": "mm_token_type_ids",
+    "glm4v_moe": "mm_token_type_ids",
 }
 """What tells a class which tokens are an image's."""
 

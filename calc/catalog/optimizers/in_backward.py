@@ -41,6 +41,7 @@ ROWS = (
         "LOMO with Adafactor's second moment; its authors report results near AdamW's.",
         (),
         {"eps": (1e-30, 1e-3), "weight_decay": 0.0, **GROUP},
+        scales_loss=True,
         gradients_alive=2,
         accumulates=False,
         note=f"Its states are attributes of the optimizer and do not appear in state_dict(). {TWO_GRADIENTS}",

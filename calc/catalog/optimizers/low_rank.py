@@ -49,14 +49,10 @@ HOOKS = "A hook updates each parameter and frees its gradient during the backwar
 def _layerwise(row: Optimizer, blocked: str = "", instead: str = "") -> Optimizer:
     """The same optimizer with one instance per parameter, run in the backward pass."""
     return replace(
-        row,
+        row.in_backward,
         id=f"{row.id}_layerwise",
         label=f"{row.label}, layer by layer",
         cost=f"{row.cost} {HOOKS}",
-        gradients_alive=1,
-        layerwise=True,
-        accumulates=False,
-        distributes=False,
         blocked=blocked,
         instead=instead,
     )

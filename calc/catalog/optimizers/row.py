@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from calc.catalog.optimizers.states import Projected, Settings, StateRule, Value, kept
@@ -137,6 +137,8 @@ class Optimizer:
     """Gradients that exist at once when the step happens inside the backward pass; 0 when all wait for the step."""
     layerwise: bool = False
     """An optimizer of its own for each parameter, run by a hook in the backward pass."""
+    scales_loss: bool = False
+    """Its backward pass is that of a multiple of the loss, whatever the precision."""
     accumulates: bool = True
     """Whether `gradient_accumulation_steps` above 1 works with it."""
     distributes: bool = True
@@ -152,6 +154,11 @@ class Optimizer:
     def frees_gradients(self) -> bool:
         """Gradients are used and freed one by one in the backward pass, so only the largest counts."""
         return self.gradients_alive > 0
+
+    @property
+    def in_backward(self) -> Optimizer:
+        """The same with an optimizer of its own for each parameter, run by a hook when its gradient is there, which then goes."""
+        return replace(self, gradients_alive=1, layerwise=True, accumulates=False, distributes=False)
 
     def formula(self, settings: Settings, dtype: str = "bf16") -> str:
         """Bytes kept per parameter tensor of `dtype`, in the field's symbols, for matrices and whatever differs.

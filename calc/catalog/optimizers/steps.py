@@ -410,6 +410,7 @@ def apollo_step(arena: Arena, groups: Groups, settings: Settings, *, worst: bool
                 if settings["scale_type"] == "channel":
                     local.scale = arena(max(weight.shape) * b)
                 local.scaled = arena(size(weight))
+                local.norm = arena(b)
                 local.scaled = arena(size(weight))
                 local.update = local.scaled
 

@@ -52,6 +52,9 @@ KO = {
     "gather": "그래디언트가 읽은 자리로 가므로 그 위치를 보관합니다.",
     "index_add_": "그래디언트가 더한 자리에서 옵니다.",
     "index_add": "그래디언트가 더한 자리에서 옵니다.",
+    "scatter_": "그래디언트가 쓴 자리에서 옵니다.",
+    "masked_scatter": "마스크에 따라 그래디언트가 토큰이나 이미지로 갑니다.",
+    "grid_sampler_2d": "그래디언트가 읽은 점 둘레의 픽셀로 갑니다.",
     "topk": "그래디언트가 고른 전문가로 갑니다.",
     "max": "그래디언트가 가장 큰 것으로 갑니다.",
     "PhimoeMultiplier": "라우터의 함수가 점수, 선택, 결과를 보관합니다.",
@@ -60,6 +63,7 @@ KO = {
     "fast_cross_entropy": "로짓, 정답, 행마다의 log-sum-exp에서 그래디언트를 계산합니다.",
     "fused_linear_cross_entropy": "헤드와 은닉 상태의 그래디언트를 순전파에서 계산해 두었습니다.",
     "chunked_log_probabilities": "로짓을 조각별로 다시 계산합니다.",
+    "cut_cross_entropy": "토큰마다의 log-sum-exp로 로짓을 커널 안에서 다시 계산합니다.",
     "checkpoint": "체크포인트된 블록은 다시 실행하려고 입력을 보관합니다.",
 }
 

@@ -67,6 +67,11 @@ FIELDS = {
     "plan.optimizer_args": FieldText(
         "Optimizer arguments", "옵티마이저 인자", "허깅페이스의 `optim_args`: rank, momentum, amsgrad, foreach 등."
     ),
+    "plan.optimizer_in_backward": FieldText(
+        "Step inside the backward pass",
+        "역전파 안에서 스텝",
+        "가중치마다 그래디언트가 나오는 대로 역전파 안에서 갱신하고 그래디언트를 바로 놓습니다 (torchtune: `optimizer_in_bwd`).",
+    ),
     "plan.micro_batch_size": FieldText(
         "Micro-batch",
         "마이크로 배치",
@@ -91,7 +96,7 @@ FIELDS = {
     "plan.loss": FieldText(
         "Head and loss",
         "헤드와 손실",
-        "헤드와 교차 엔트로피를 계산하는 방법: fp32 로짓 전체(eager), 제자리(triton), 나누어(chunked), 융합(liger).",
+        "헤드와 교차 엔트로피를 계산하는 방법: fp32 로짓 전체(eager), 제자리(triton), 나누어(chunked), 융합(liger), 커널 안에서(cce).",
     ),
     "plan.kernels": FieldText(
         "Layer kernels",
@@ -158,6 +163,11 @@ FIELDS = {
         "블록의 순전파가 끝나면 모은 가중치를 놓고 역전파에서 다시 모읍니다 (`fsdp_reshard_after_forward`, "
         "FSDP1: FULL_SHARD, 끄면 SHARD_GRAD_OP).",
     ),
+    "plan.sharding.sync_each_batch": FieldText(
+        "Reduce gradients with each micro-batch",
+        "마이크로 배치마다 그래디언트 모으기",
+        "누적할 때 마지막까지 그래디언트 전체를 들고 있지 않고 마이크로 배치마다 모아 나눕니다 (accelerate: `sync_each_batch`).",
+    ),
     "plan.sharding.tensor_parallel": FieldText("Tensor parallel", "텐서 병렬", "한 층의 행렬을 나누는 GPU 수."),
     "plan.sharding.pipeline_parallel": FieldText("Pipeline parallel", "파이프라인 병렬", "층을 나누는 GPU 수."),
     "plan.sharding.context_parallel": FieldText("Context parallel", "컨텍스트 병렬", "한 시퀀스를 나누는 GPU 수."),
@@ -168,7 +178,9 @@ FIELDS = {
         "호스트 메모리에 두는 것: 없음, 옵티마이저, 가중치와 그래디언트까지 (FSDP: `fsdp_offload_params`).",
     ),
     "plan.sharding.activation_offload": FieldText(
-        "Offload activations", "활성화 오프로드", "저장한 활성화를 호스트 메모리에 둡니다."
+        "Offload activations",
+        "활성화 오프로드",
+        "저장한 활성화를 호스트 메모리에 둡니다 (TRL: `activation_offloading`).",
     ),
     "hardware.gpu": FieldText("GPU", "GPU", "GPU 표의 이름으로 고른 카드."),
     "hardware.num_gpus": FieldText("Count", "개수", "카드 수."),

@@ -44,6 +44,7 @@ TEXTS = {
     "option.loss.triton": Text("In place (Triton)", "제자리 (Triton)"),
     "option.loss.chunked": Text("In pieces", "나누어 계산"),
     "option.loss.liger": Text("Fused with the head (Liger)", "헤드와 융합 (Liger)"),
+    "option.loss.cce": Text("Inside kernels (cut cross-entropy)", "커널 안에서 (cut cross-entropy)"),
     "option.kernels.eager": Text("As written", "그대로"),
     "option.kernels.liger": Text("Liger", "Liger"),
     "option.kernels.foak": Text("Fused ops and kernels", "Fused ops and kernels"),

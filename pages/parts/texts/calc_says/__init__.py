@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from pages.parts.texts.calc_says import answer, hub, model, optimizers, plan, visit
+from pages.parts.texts.calc_says import answer, hub, model, optimizers, plan, schedule, typed, visit
 
-AREAS = (answer, hub, model, optimizers, plan, visit)
+AREAS = (answer, hub, model, optimizers, plan, schedule, typed, visit)
 LONGEST = 1000
 """Characters; nothing that calc says is longer."""
 _GAP = re.compile(r"\{(\w*)\}")

@@ -35,6 +35,20 @@ SENTENCES = {
         "여기서 {}는 하나의 파라미터라서 PEFT는 둘 다 바꾸거나 둘 다 두어야 합니다. {}와 함께 나머지도 적거나, 빼세요.",
     "PEFT adapts the experts themselves here, for which it has no {}: do without it, or adapt the attention's layers only.":
         "여기서 PEFT는 전문가 자체를 바꾸며, 그 경우 {}를 쓸 수 없습니다. 쓰지 않거나 어텐션 층만 대상으로 삼으세요.",
+    "The class of {} in transformers 5.24.0 ends with an AttributeError, since its text model's output has no {}; this is its step where "
+    "that is mended.":
+        "transformers 5.24.0의 {} 클래스는 텍스트 모델의 출력에 {}이(가) 없어 AttributeError로 끝납니다. 이 값은 그것을 고친 클래스의 스텝입니다.",
+    "all-linear adapts the convolution of {}'s patches too, which is not modelled yet; freeze the vision tower, or name layers: q_proj, "
+    "k_proj, v_proj, o_proj, qkv.":
+        "all-linear는 {}의 패치 합성곱에도 어댑터를 붙이며, 이는 아직 모델링되지 않았습니다. 비전 타워를 고정하거나 층을 적으세요: q_proj, k_proj, v_proj, "
+        "o_proj, qkv.",
+    "the router of {} hands back two results, which PEFT's adapters cannot add to; name other layers: q_proj, k_proj, v_proj, o_proj, "
+    "gate_proj, up_proj, down_proj.":
+        "{}의 라우터는 결과를 둘 돌려주므로 PEFT의 어댑터를 더할 수 없습니다. 다른 층을 적으세요: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
+        "down_proj.",
+    "the image processor of {} makes {} pixels, which meet {} weights in its tower, and PyTorch refuses that product without autocast; "
+    "choose bf16 or bf16-mixed.":
+        "{}의 이미지 프로세서는 {} 픽셀을 만들고, 비전 타워에서 {} 가중치와 만납니다. PyTorch는 autocast 없이 그런 곱을 거부합니다. bf16이나 bf16-mixed를 고르세요.",
     "no layer of {} is meant by these target modules; its layers are {}.": "이 대상 모듈에 해당하는 층이 {}에 없습니다. 있는 층: {}.",
     "{} replaces the whole forward pass, which is not modelled yet; the nearest kernels are liger's.":
         "{}는 순전파 전체를 바꾸며 아직 모델링되지 않았습니다. 가장 가까운 커널은 liger입니다.",
@@ -88,12 +102,16 @@ SENTENCES = {
     "{} is not modelled under {}; choose {}.": "{1}에서 {0}는 모델링되지 않았습니다. 고를 수 있는 것: {2}.",
     "{} steps inside the backward pass, before gradients have been summed over the GPUs; choose adamw_torch.":
         "{} 옵티마이저는 GPU 사이에 그래디언트를 더하기 전, 역전파 안에서 갱신합니다. adamw_torch를 고르세요.",
-    "adapters are not modelled under {} yet; choose ddp, or full.": "{}에서 어댑터는 아직 모델링되지 않았습니다. ddp나 전체 학습을 고르세요.",
+    "{} is not modelled under {} yet; choose ddp, or lora under fsdp2.":
+        "{1}에서 {0}는 아직 모델링되지 않았습니다. ddp를 고르거나, fsdp2에서 lora를 고르세요.",
+    "DoRA and layers trained whole beside adapters are not modelled under {} yet; do without, or choose ddp.":
+        "{}에서 DoRA와 어댑터 곁에서 통째로 학습하는 층은 아직 모델링되지 않았습니다. 쓰지 않거나 ddp를 고르세요.",
+    "when gradients are reduced matters under fsdp2 only; under {} leave it off.":
+        "그래디언트를 언제 모으는지는 fsdp2에서만 의미가 있습니다. {}에서는 꺼 두세요.",
     "{} is not modelled under {} yet; choose {}.": "{1}에서 {0}는 아직 모델링되지 않았습니다. 고를 수 있는 것: {2}.",
-    "gradient accumulation is not modelled under {} yet; set it to 1.": "{}에서 그래디언트 누적은 아직 모델링되지 않았습니다. 1로 두세요.",
+    "gradient accumulation is not modelled under {} with copies or host memory, nor under fsdp; set it to 1, or take fsdp2 alone.":
+        "{}에서 사본이나 호스트 메모리를 쓰는 경우와 fsdp에서는 그래디언트 누적이 모델링되지 않았습니다. 1로 두거나 fsdp2만 쓰세요.",
     "{} is modelled for transformers 5.24 only, not for {}.": "{}는 transformers 5.24에 대해서만 모델링되어 있습니다({}는 없음).",
-    "replaced kernels are not modelled under {} yet; choose loss eager and kernels eager.":
-        "{}에서 대체 커널은 아직 모델링되지 않았습니다. 손실과 커널을 eager로 두세요.",
     "{} is modelled only where the activations of the model are; choose ddp, or one GPU.":
         "{}는 활성값이 모델링된 모델에서만 가능합니다. ddp나 단일 GPU를 고르세요.",
     "{} is modelled for language models with one stack of layers, not for {}; choose ddp.":
@@ -103,6 +121,30 @@ SENTENCES = {
     "fsdp pads tensors of {} to {} bytes within its flat parameters, which is not modelled; choose fsdp2.":
         "fsdp는 평탄 파라미터 안에서 {}의 텐서를 {}바이트에 맞춰 채우며, 이는 모델링되지 않았습니다. fsdp2를 고르세요.",
     "{} GPUs need a way to share the work: choose {}, or one GPU.": "GPU {}개에는 일을 나눌 방법이 필요합니다. {} 가운데 고르거나 GPU 하나를 쓰세요.",
+    "cut cross-entropy is modelled for {}, not for {}; choose loss triton.":
+        "cut cross-entropy는 {}에 대해 모델링되어 있고 {}에는 없습니다. 손실을 triton으로 두세요.",
+    "cut cross-entropy's backward kernel takes hidden states in 16 bits only, and under {} they are fp32; choose bf16 or bf16-autocast, or loss liger.":
+        "cut cross-entropy의 역전파 커널은 16비트 은닉 상태만 받는데 {}에서는 fp32입니다. bf16이나 bf16-autocast, 또는 손실 liger를 고르세요.",
+    "cut cross-entropy is modelled for transformers 5 only, not for {}.":
+        "cut cross-entropy는 transformers 5에서만 모델링되어 있고, {}에는 없습니다.",
+    # calc/memory/in_backward.py
+    "{} steps inside the backward pass by itself; leave it off.": "{} 옵티마이저는 스스로 역전파 안에서 갱신합니다. 꺼 두세요.",
+    "under {} gradients are unscaled or cast all together before the step, so it cannot be taken weight by weight inside the backward pass; "
+    "choose bf16.":
+        "{}에서는 스텝 전에 모든 그래디언트를 함께 되돌리거나 변환하므로, 역전파 안에서 가중치마다 갱신할 수 없습니다. bf16을 고르세요.",
+    # calc/memory/offloaded.py
+    "activations in host memory are modelled for transformers 5 only, not for {}.":
+        "활성화를 호스트 메모리에 두는 것은 transformers 5에서만 모델링되어 있고, {}에는 없습니다.",
+    "activations in host memory are not modelled under {} yet; choose ddp, or keep them on the GPU.":
+        "{}에서 활성화를 호스트 메모리에 두는 것은 아직 모델링되지 않았습니다. ddp를 고르거나 GPU에 두세요.",
+    "{} with activations in host memory is not modelled yet; choose gradient checkpointing full.":
+        "활성화를 호스트 메모리에 두는 {}는 아직 모델링되지 않았습니다. 그래디언트 체크포인팅을 모든 블록(full)으로 두세요.",
+    "{} hands its mask to each layer, which is not modelled with activations in host memory; choose sdpa without padding.":
+        "{}는 층마다 마스크를 넘기는데, 활성화를 호스트 메모리에 두는 경우는 모델링되지 않았습니다. 패딩 없이 sdpa를 고르세요.",
+    "{} with each saved tensor in host memory is not modelled yet; choose gradient checkpointing offload.":
+        "저장한 텐서를 하나씩 호스트 메모리에 두는 {}는 아직 모델링되지 않았습니다. 그래디언트 체크포인팅을 offload로 두세요.",
+    "replaced kernels are not modelled with each saved tensor in host memory yet; choose gradient checkpointing offload.":
+        "바꿔 끼운 커널은 저장한 텐서를 하나씩 호스트 메모리에 두는 경우로는 아직 모델링되지 않았습니다. 그래디언트 체크포인팅을 offload로 두세요.",
     # calc/memory/images.py
     "The images take {} tokens of a sequence and only {} fit, which the class refuses; lengthen it, or take fewer or smaller ones.":
         "이미지가 시퀀스에서 {} 토큰을 차지하는데 {} 토큰만 들어가며, 모델 클래스가 이를 거부합니다. 시퀀스를 늘리거나 이미지를 줄이세요.",
