@@ -74,6 +74,8 @@ FAMILY_FILES = (
     "mamba",
     "bamba",
     "jamba",
+    "falcon_h1",
+    "nemotron_h",
     "olmo",
     "olmo2",
     "stablelm",

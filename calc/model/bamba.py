@@ -104,6 +104,7 @@ FAMILIES = (
         types={"bamba": "Bamba"},
         dims=dims,
         body=body,
+        gaps=frozenset(("releases before 5",)),
         buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         masks_states=True,
         packages=("mamba-ssm", "causal-conv1d"),

@@ -79,13 +79,14 @@ def experts(
     routed: Routed,
     *,
     width: int | None = None,
+    first: str = "gate_up_proj",
     gate: Callable[[Modules, Tensor], Tensor] = gated,
     bias: bool = False,
     transposed: bool = False,
 ) -> Tensor:
     """Each row of x to its k experts and back, weighted and summed: (rows, hidden) in and out.
 
-    `bias`: each expert adds one; `transposed`: its matrices are (in, out), as in gpt-oss.
+    `first` names the first matrix, which has a half for the gate unless it is called up_proj; `bias`: each expert adds one; `transposed`: its matrices are (in, out), as in gpt-oss.
     """
     c = m.c
     _, weights, places = routed
@@ -93,10 +94,11 @@ def experts(
     count, copies = c.num_experts, tokens * c.num_experts_per_tok
     width = c.moe_intermediate_size if width is None else width
 
-    down, up = f"{name}.down_proj", f"{name}.gate_up_proj"
+    down, up = f"{name}.down_proj", f"{name}.{first}"
+    wide = width if first == "up_proj" else 2 * width
     stacks = {
         of: m.weight(of, (count, inner, out) if transposed else (count, out, inner), "expert")
-        for of, out, inner in ((up, 2 * width, hidden), (down, hidden, width))
+        for of, out, inner in ((up, wide, hidden), (down, hidden, width))
     }
     adapted = adapted_experts(m, {down: stacks[down], up: stacks[up]}) if m.adapted_parameters else {}
 
@@ -108,20 +110,20 @@ def experts(
     lowered_places = empty((copies,), "i32", "_to_copy")
     tokens_per_expert = empty((count,), "i32", "histc")
     offsets = empty((count,), "i32", "cumsum")
-    biases = _biases(m, f"{up}_bias", 2 * width, sorted_places) if bias else None
-    first = adapted[up].whole() if up in adapted else stacks[up]
-    y = _product(copied, first, offsets, biases, transposed)
+    biases = _biases(m, f"{up}_bias", wide, sorted_places) if bias else None
+    raising = adapted[up].whole() if up in adapted else stacks[up]
+    y = _product(copied, raising, offsets, biases, transposed)
     y = gate(m, y)
     biases = _biases(m, f"{down}_bias", hidden, sorted_places) if bias else None
-    second = adapted[down].whole() if down in adapted else stacks[down]
-    y = _product(y, second, offsets, biases, transposed)
+    lowering = adapted[down].whole() if down in adapted else stacks[down]
+    y = _product(y, lowering, offsets, biases, transposed)
     out = weighted(y, reshape(sorted_weights, (copies, 1)))
     back = empty((copies,), "i64", "empty_like")
     counted = empty((copies,), "i64", "arange")
     del counted
     out = gather(out, (copies, hidden), back)
-    wide = out.dtype if m.recipe.autocast is None else "fp32"  # autocast sums in fp32
-    result = cast(summed_copies(out, tokens, wide), x.dtype)
+    summed = out.dtype if m.recipe.autocast is None else "fp32"  # autocast sums in fp32
+    result = cast(summed_copies(out, tokens, summed), x.dtype)
     del places, order, copied, lowered_places, tokens_per_expert, y, biases  # until its frame ends, it holds them all
     return result
 

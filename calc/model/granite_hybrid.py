@@ -169,6 +169,7 @@ FAMILIES = (
         dims=dims,
         body=body,
         head=head,
+        gaps=frozenset(("releases before 5",)),
         buffers=lambda dims, size: rotary_buffers(dims.head_dim) if dims.rotates else 0,
         masks_states=True,
         packages=("mamba-ssm", "causal-conv1d"),

@@ -49,6 +49,8 @@ class StateSpace:
     chunk: int
     conv_bias: bool = True
     proj_bias: bool = False
+    out_bias: bool | None = None
+    """Bias of the last projection, where it is not that of the first."""
     act: str = "silu"
 
     @property
@@ -75,18 +77,18 @@ def mixer(m: Modules, name: str, x: Tensor, s: StateSpace) -> Tensor:
     dtype, out = x.dtype, x.shape[1]
     x = unpadded(m, x)
     projected = m.linear(f"{name}.in_proj", x, s.width + s.conv_width + s.heads, s.proj_bias)
-    decay = _decay(m, name, s)
+    fading = decay(m, name, s)
     gate, convolved, dt = split_last(projected, (s.width, s.conv_width, s.heads))
     convolved = causal_conv(m, f"{name}.conv1d", convolved, s.conv, s.conv_bias, s.act)
     convolved = unpadded(m, convolved)
     shared = s.groups * s.state
     x, into, out_of = split_last(convolved, (s.width, shared, shared))
-    scanned = chunk_scan(m, name, x, dt, decay, into, out_of, s)
+    scanned = chunk_scan(m, name, x, dt, fading, into, out_of, s)
     normed = gated_norm(m, f"{name}.norm", scanned, gate, s.groups)
     return m.linear(f"{name}.out_proj", cast(normed, dtype), out, s.proj_bias)
 
 
-def _decay(m: Modules, name: str, s: StateSpace) -> Tensor:
+def decay(m: Modules, name: str, s: StateSpace) -> Tensor:
     """-exp(A_log), for each head."""
     return neg(from_output(cast(m.weight(f"{name}.A_log", (s.heads,), "other"), "fp32"), "exp"))
 

@@ -42,7 +42,14 @@ def test_tables_hold_under_drawn_sizes() -> None:
         except ConfigError as error:
             refused.add(error.field)
     assert {} == off
-    assert refused <= {"num_key_value_heads", "n_group", "mamba_n_groups", "text_config.topk_group", "pos_att_type"}
+    assert refused <= {
+        "num_key_value_heads",
+        "n_group",
+        "n_groups",
+        "mamba_n_groups",
+        "text_config.topk_group",
+        "pos_att_type",
+    }
 
 
 def test_every_verified_model_is_counted() -> None:

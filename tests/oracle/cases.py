@@ -196,15 +196,13 @@ FP32_ENCODERS = (
     ),
 )
 """Encoders whose class runs in fp32 only, and that it does not run otherwise."""
+WITHOUT_OUT_PROJ = ("MambaConfig", "Mamba2Config", "FalconMambaConfig", "FalconH1Config", "NemotronHConfig")
+"""Classes on whose `out_proj` PEFT puts no adapter."""
 RECURRENT_NAMES = named(MORE, "recurrent")
 RECURRENT = (
     Grid(RECURRENT_NAMES, batches=((1, 64), (1, 16), (2, 10))),
     Grid(
-        [
-            name
-            for name in RECURRENT_NAMES
-            if MODELS[name].config in ("MambaConfig", "Mamba2Config", "FalconMambaConfig")
-        ],
+        [name for name in RECURRENT_NAMES if MODELS[name].config in WITHOUT_OUT_PROJ],
         precision=("bf16", "bf16-autocast"),
         more=lora(24, targets=(["in_proj", "x_proj"],), dropout=0.05),
     ),

@@ -44,6 +44,7 @@ SENTENCES = {
     "times head_dim ({}) should be expand * hidden_size ({})": "head_dim을 곱한 값({})은 expand * hidden_size({})여야 합니다",
     "should be 0: another is not modelled": "값은 0이어야 합니다. 다른 값은 모델링되지 않았습니다",
     "should lie below {}_period ({}), not {}": "값은 {}_period({})보다 작아야 합니다({}는 불가)",
+    "times mamba_d_head should be the mixer's width ({}), not {}": "mamba_d_head을 곱한 값이 믹서의 너비({})여야 합니다({}는 불가)",
     "should be false: biases are not modelled": "값은 false여야 합니다. 편향은 모델링되지 않았습니다",
     "should name a masked-language head or a classifier of tokens; the other is not modelled":
         "마스크 언어 헤드나 토큰 분류기를 가리켜야 합니다. 다른 것은 모델링되지 않았습니다",
