@@ -104,11 +104,10 @@ FAMILIES = (
         types={"bamba": "Bamba"},
         dims=dims,
         body=body,
-        gaps=frozenset(("releases before 5",)),
+        gaps=frozenset(("offload without checkpointing", "releases before 5")),
         buffers=lambda dims, size: rotary_buffers(dims.rotary_dim),
         masks_states=True,
         packages=("mamba-ssm", "causal-conv1d"),
-        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/bamba/modeling_bamba.py",
     ),
 )

@@ -169,11 +169,10 @@ FAMILIES = (
         dims=dims,
         body=body,
         head=head,
-        gaps=frozenset(("releases before 5",)),
+        gaps=frozenset(("offload without checkpointing", "releases before 5")),
         buffers=lambda dims, size: rotary_buffers(dims.head_dim) if dims.rotates else 0,
         masks_states=True,
         packages=("mamba-ssm", "causal-conv1d"),
-        gaps=frozenset(("offload without checkpointing",)),
         source="transformers 5.24.0, models/granitemoehybrid/modeling_granitemoehybrid.py",
     ),
 )
