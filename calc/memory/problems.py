@@ -420,7 +420,9 @@ def _refuse_cut(plan: Plan, model: Architecture) -> None:
             f"cut cross-entropy is modelled for {', '.join(CUT_HEADS)}, not for {model.model_type}; choose loss triton.",
             "plan.loss",
         )
-    if PRECISIONS[plan.precision].weights == "fp32":
+    # FSDP's own mixed precision gathers the weights in 16 bits, so the hidden states have them too.
+    narrowed = plan.sharding.strategy in ("fsdp", "fsdp2") and plan.precision == "bf16-mixed"
+    if PRECISIONS[plan.precision].weights == "fp32" and not narrowed:
         raise Refused(
             "cut_needs_half",
             f"cut cross-entropy's backward kernel takes hidden states in 16 bits only, and under {plan.precision} they are fp32; choose bf16 or "
