@@ -180,9 +180,10 @@ NOT_ALONE = (
     "persimmon@2", "gpt_neo@2", "phimoe@2", "gpt_oss@2", "glm4_moe@2", "ernie4_5_moe@2", "deepseek_v3@2", "jetmoe@2", "exaone_moe@4",
     "youtu@2", "granite4@2", "granite4-hybrid@5", "bamba@5", "jamba@7", "mamba@2", "mamba-bias@2", "falcon_mamba@2", "mamba2@2",
     "mamba2-bias@2", "minimax@5", "minimax-short@5", "gemma4_dense@9", "gemma4_moe@9", "gemma4_small@9",
+    "falcon_h1@2", "falcon_h1-normed@2", "nemotron_h@7", "nemotron_h-latent@7", "gemma4_wide@9",
 )  # fmt: skip
 """Models whose saved tensors are not known one by one, in their order."""
-NOT_AWAY = ("jetmoe@2", "gemma4_dense@9", "gemma4_moe@9", "gemma4_small@9")
+NOT_AWAY = ("jetmoe@2", "gemma4_dense@9", "gemma4_moe@9", "gemma4_small@9", "gemma4_wide@9")
 """Those that cannot be checkpointed, or whose layers are handed more than hidden states."""
 FP32_NAMES = named(MORE, "fp32 encoder")
 FP32_ENCODERS = (
