@@ -12,7 +12,8 @@ from __future__ import annotations
 import heapq
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from math import prod
 from typing import Any
@@ -45,6 +46,16 @@ class Recording:
 
 
 recording_mode = Recording()
+
+
+@contextmanager
+def without_graph() -> Iterator[None]:
+    """No operation is noted within (torch.no_grad). Only inside `recording`, whose lock keeps other threads' runs away."""
+    before, recording_mode.enabled = recording_mode.enabled, False
+    try:
+        yield
+    finally:
+        recording_mode.enabled = before
 
 
 class Tensor:

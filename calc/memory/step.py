@@ -153,8 +153,8 @@ def run(
         represents[place] += 1
     small = replace(dims, kinds=tuple(dims.kinds[i] for i in chosen))
     ledger = Ledger(granularity=granularity, scratch=recipe.scratch, events=[] if open_sizes else None)
-    recording_mode.pinned.clear()
     with recording(ledger):
+        recording_mode.pinned.clear()
         recording_mode.offload = offload = Offload() if recipe.offloads else None
         m = Modules(recipe, small, on_gradient, architecture.model_type)
         m.sharding = sharding = shard(architecture, recipe, small, m)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from calc.autograd.storage import Ledger, recording
-from calc.autograd.tensor import empty, recording_mode
+from calc.autograd.tensor import empty, without_graph
 from calc.model import Architecture, UnknownArchitecture, architecture, family_of, typed, unknown
 from calc.model.config import Config, ConfigError
 from calc.model.inventory import Sizes, inventories, inventory, tensors
@@ -170,22 +170,18 @@ def of_architecture(model: Architecture) -> Counted:
     """Count an architecture by running its forward pass over one layer of each kind."""
     kinds = Counter(model.dims.kinds)
     small = replace(model.dims, kinds=tuple(kinds))
-    before, recording_mode.enabled = recording_mode.enabled, False
-    try:
-        with recording(Ledger()):
-            m = Modules(
-                Recipe(batch=1, length=2, attention="sdpa" if "sdpa" in model.family.attentions else "eager"),
-                small,
-                model_type=model.model_type,
-            )
-            x = model.family.body(m, empty((m.rows,), "i64", "token ids"))
-            if model.family.loss is None:
-                model.family.head(m, x)
-            else:
-                model.family.loss(m, x)
-            parameters = m.inventory(dict(enumerate(kinds.values())))
-    finally:
-        recording_mode.enabled = before
+    with recording(Ledger()), without_graph():
+        m = Modules(
+            Recipe(batch=1, length=2, attention="sdpa" if "sdpa" in model.family.attentions else "eager"),
+            small,
+            model_type=model.model_type,
+        )
+        x = model.family.body(m, empty((m.rows,), "i64", "token ids"))
+        if model.family.loss is None:
+            model.family.head(m, x)
+        else:
+            model.family.loss(m, x)
+        parameters = m.inventory(dict(enumerate(kinds.values())))
     sizes = getattr(model.dims, "text", model.dims)  # of a model that sees, those of its text model
     held = getattr(sizes, "num_experts", 0)
     experts = (held, getattr(sizes, "num_experts_per_tok", 0)) if held else None

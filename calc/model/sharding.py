@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from calc.autograd.elementwise import cast
 from calc.autograd.storage import EXCHANGED, GATHERED, GRADIENTS, SIZE, Ledger, Storage, active, recording
-from calc.autograd.tensor import Leaf, Shape, Tensor, empty, hooked, recording_mode
+from calc.autograd.tensor import Leaf, Shape, Tensor, empty, hooked, without_graph
 from calc.model.family import Architecture
 from calc.model.modules import Modules
 from calc.model.recipe import Recipe, Sharded
@@ -50,18 +50,13 @@ def shard(architecture: Architecture, recipe: Recipe, small: Any, m: Modules) ->
 
 def _pieces(architecture: Architecture, recipe: Recipe, sharded: Sharded, small: Any) -> dict[Group, dict[str, Piece]]:
     """Each group's parameters, from a forward pass over two tokens: a group is gathered before its first weight is asked for."""
-    mode = recording_mode
-    before, mode.enabled = mode.enabled, False
-    try:
-        with recording(Ledger()):
-            m = Modules(
-                replace(recipe, batch=1, length=2, checkpointing="none", sharded=None),
-                small,
-                model_type=architecture.model_type,
-            )
-            architecture.family.head(m, architecture.family.body(m, empty((m.rows,), "i64", "token ids")))
-    finally:
-        mode.enabled = before
+    with recording(Ledger()), without_graph():
+        m = Modules(
+            replace(recipe, batch=1, length=2, checkpointing="none", sharded=None),
+            small,
+            model_type=architecture.model_type,
+        )
+        architecture.family.head(m, architecture.family.body(m, empty((m.rows,), "i64", "token ids")))
     groups: dict[Group, dict[str, Piece]] = {}
     for (group, name), weight in m.weights.items():
         if weight.dtype not in SIZE:  # packed codes, two in a byte, or the sharding does not take them

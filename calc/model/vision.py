@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from calc.autograd.elementwise import cast
 from calc.autograd.images import masked_scatter, patches, turned
 from calc.autograd.storage import Ledger, recording
-from calc.autograd.tensor import Tensor, empty, recording_mode
+from calc.autograd.tensor import Tensor, empty, without_graph
 from calc.model.config import Config, ConfigError
 from calc.model.family import Dims, Family, Input
 from calc.model.modules import Modules, Stack
@@ -138,10 +138,9 @@ def _merged(m: Modules, c: Seeing, embedded: Tensor) -> Tensor:
 
 def _stands_by(m: Modules, c: Seeing) -> None:
     """Ask for the weights of tower and projector without running them: no sequence has an image, and they get no gradient."""
-    before, enabled, seen = m.recipe, recording_mode.enabled, Images(1, c.vision.image_size, c.vision.image_size)
-    recording_mode.enabled = False
+    before, seen = m.recipe, Images(1, c.vision.image_size, c.vision.image_size)
     try:
-        with recording(Ledger()):
+        with recording(Ledger()), without_graph():
             m.recipe = replace(before, batch=1, images=seen, trained=before.trained & {"text"})
             m.given = tuple([empty(i.shape, i.dtype, i.label) for i in given(c, m.recipe)])
             c.look(m, c.sight(seen.height, seen.width))
@@ -149,7 +148,7 @@ def _stands_by(m: Modules, c: Seeing) -> None:
             m.deep.clear()
             m.given = ()
     finally:
-        m.recipe, recording_mode.enabled = before, enabled
+        m.recipe = before
 
 
 def head(m: Modules, x: Tensor) -> Tensor:
