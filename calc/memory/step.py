@@ -140,8 +140,9 @@ def run(
     the highest at these sizes. Without `list_saved` the tensors kept for the backward pass are counted and not listed.
     """
     dims = architecture.dims
-    # What enters the first block has no gradient where only adapters are trained, so the second may be the first to keep what all share.
-    frozen = recipe.adapters is not None and recipe.checkpointing == "none"
+    # What enters the first block has no gradient where only adapters are trained, so the second may be the first to keep what all share;
+    # not where the first block's queries are adapted, which meet all of that.
+    frozen = recipe.adapters is not None and recipe.checkpointing == "none" and not recipe.adapters.meets_queries
     chosen, stands = representatives(
         dims.kinds,
         last=recipe.sharded is not None or recipe.offloads,

@@ -27,6 +27,11 @@ class Adapters:
     saved_modules: tuple[str, ...] = ()
     dora: bool = False
 
+    @property
+    def meets_queries(self) -> bool:
+        """Surely on the layer that makes the queries, which meet all that attention's layers share (tables of positions)."""
+        return self.targets in ("all-linear", "attention") or "q_proj" in self.targets
+
 
 @dataclass(frozen=True, slots=True)
 class QuantizedBase:
