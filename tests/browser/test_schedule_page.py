@@ -44,6 +44,7 @@ def metric(page: Page, place: int) -> str:
 def drawn(page: Page) -> dict[str, list[tuple[float, float]]]:
     """Points of each curve on the chart, joints left out."""
     plot = page.locator(".st-key-rates .js-plotly-plot")
+    expect(plot).to_have_count(1)  # the old one stays until the new one is there
     plot.wait_for()
     lines = plot.evaluate(
         "e => e.data.filter(d => d.hoverinfo !== 'skip').map(d => [d.name, Array.from(d.x), Array.from(d.y)])"
