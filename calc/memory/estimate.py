@@ -47,7 +47,6 @@ from calc.model.counting import counted
 from calc.model.family import Architecture
 from calc.model.parameters import Parameter
 from calc.model.recipe import Recipe
-from calc.model.vision import Seeing
 from calc.scenario import ConfigModel, PathModel, Scenario
 from calc.units import Bytes
 
@@ -287,7 +286,7 @@ def _idle(model: Architecture, parameters: Sequence[Parameter]) -> int:
     experts = sum(p.numel * p.count for p in parameters if p.is_expert)
     if not experts:
         return 0
-    sizes = model.dims.text if isinstance(model.dims, Seeing) else model.dims
+    sizes = model.text
     number: int = getattr(sizes, "num_experts")  # noqa: B009 - only mixtures have experts, and their dims say how many
     chosen: int = getattr(sizes, "num_experts_per_tok")  # noqa: B009
     return experts - experts * chosen // number

@@ -394,7 +394,7 @@ def _refuse_kernels(plan: Plan, model: Architecture) -> None:
         )
     if (
         not FRAMEWORKS[plan.framework].grouped_experts
-        and getattr(getattr(model.dims, "text", model.dims), "num_experts", 0) > 0
+        and getattr(model.text, "num_experts", 0) > 0
         and model.model_type != "mixtral"
     ):
         raise Refused(

@@ -182,7 +182,7 @@ def of_architecture(model: Architecture) -> Counted:
         else:
             model.family.loss(m, x)
         parameters = m.inventory(dict(enumerate(kinds.values())))
-    sizes = getattr(model.dims, "text", model.dims)  # of a model that sees, those of its text model
+    sizes = model.text
     held = getattr(sizes, "num_experts", 0)
     experts = (held, getattr(sizes, "num_experts_per_tok", 0)) if held else None
     return Counted(model.model_type, model.name, parameters, experts, True, model.family.source, model.notes)

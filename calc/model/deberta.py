@@ -237,32 +237,42 @@ def dims(config: Config) -> Dims:
     if not config.boolean("legacy", default=True):
         raise ConfigError("legacy", "should be true: the newer masked-language head is not modelled")
     depth = config.integer("num_hidden_layers", default=24, high=2000)
-    dropped = share(config, "hidden_dropout_prob", default=0.1)
     found: dict[str, Any] = task(config)
+    common = encoder_sizes(config, hidden, count, vocab_size=128100, intermediate_size=6144)
+    dropped = common["hidden_dropout"]
     return DebertaDims(
-        vocab_size=config.integer("vocab_size", default=128100),
-        hidden_size=hidden,
-        intermediate_size=config.integer("intermediate_size", default=6144),
+        **common,
         num_hidden_layers=depth,
-        num_attention_heads=count,
-        num_key_value_heads=count,
-        head_dim=hidden // count,
-        tie_word_embeddings=config.boolean("tie_word_embeddings", default=True),
-        hidden_act=activation_name(config, "hidden_act", default="gelu"),
-        attention_dropout=share(config, "attention_probs_dropout_prob", default=0.1),
         kinds=sharing_kinds("layer", depth),
         names=NAMES,
-        embedding_size=hidden,
-        max_position_embeddings=config.integer("max_position_embeddings", default=512),
-        type_vocab_size=config.integer("type_vocab_size", default=0, low=0, high=10**6),
-        hidden_dropout=dropped,
         classifier_dropout=dropped if config.given("cls_dropout") is None else share(config, "cls_dropout"),
-        pooler_dropout=share(config, "pooler_dropout"),
-        pooler_hidden_act=activation_name(config, "pooler_hidden_act", default="gelu"),
-        position_biased_input=config.boolean("position_biased_input", default=True),
-        **distance_sizes(config),
         **found,
     )
+
+
+def encoder_sizes(
+    config: Config, hidden: int, heads: int, *, vocab_size: int, intermediate_size: int
+) -> dict[str, Any]:
+    """What both versions read alike, with the defaults of one."""
+    return {
+        "vocab_size": config.integer("vocab_size", default=vocab_size),
+        "hidden_size": hidden,
+        "intermediate_size": config.integer("intermediate_size", default=intermediate_size),
+        "num_attention_heads": heads,
+        "num_key_value_heads": heads,
+        "head_dim": hidden // heads,
+        "tie_word_embeddings": config.boolean("tie_word_embeddings", default=True),
+        "hidden_act": activation_name(config, "hidden_act", default="gelu"),
+        "attention_dropout": share(config, "attention_probs_dropout_prob", default=0.1),
+        "embedding_size": hidden,
+        "max_position_embeddings": config.integer("max_position_embeddings", default=512),
+        "type_vocab_size": config.integer("type_vocab_size", default=0, low=0, high=10**6),
+        "hidden_dropout": share(config, "hidden_dropout_prob", default=0.1),
+        "pooler_dropout": share(config, "pooler_dropout"),
+        "pooler_hidden_act": activation_name(config, "pooler_hidden_act", default="gelu"),
+        "position_biased_input": config.boolean("position_biased_input", default=True),
+        **distance_sizes(config),
+    }
 
 
 def distance_sizes(config: Config) -> dict[str, Any]:

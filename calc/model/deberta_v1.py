@@ -24,7 +24,7 @@ from calc.autograd.shapes import split as split_last
 from calc.autograd.storage import LOGITS, Standing, active
 from calc.autograd.tensor import Tensor, empty
 from calc.model import deberta
-from calc.model.activations import activated, activation_name
+from calc.model.activations import activated
 from calc.model.attention import matmul, split
 from calc.model.bert import Names, cross_entropy_of, task
 from calc.model.config import Config, ConfigError
@@ -169,32 +169,16 @@ def dims(config: Config) -> Dims:
     if config.boolean("talking_head", default=False):
         raise ConfigError("talking_head", "should be false: heads that mix their scores are not modelled")
     depth = config.integer("num_hidden_layers", default=12, high=2000)
-    dropped = share(config, "hidden_dropout_prob", default=0.1)
     found = task(config)
+    common = deberta.encoder_sizes(config, hidden, count, vocab_size=50265, intermediate_size=3072)
     apart = found["task"] == "sequence-classification" and config.given("cls_dropout") is not None
     return DebertaDims(
-        vocab_size=config.integer("vocab_size", default=50265),
-        hidden_size=hidden,
-        intermediate_size=config.integer("intermediate_size", default=3072),
+        **common,
         num_hidden_layers=depth,
-        num_attention_heads=count,
-        num_key_value_heads=count,
-        head_dim=hidden // count,
-        tie_word_embeddings=config.boolean("tie_word_embeddings", default=True),
-        hidden_act=activation_name(config, "hidden_act", default="gelu"),
-        attention_dropout=share(config, "attention_probs_dropout_prob", default=0.1),
         kinds=sharing_kinds("layer", depth),
         names=Names("deberta"),
-        embedding_size=hidden,
-        max_position_embeddings=config.integer("max_position_embeddings", default=512),
-        type_vocab_size=config.integer("type_vocab_size", default=0, low=0, high=10**6),
-        hidden_dropout=dropped,
-        classifier_dropout=share(config, "cls_dropout") if apart else dropped,
-        pooler_dropout=share(config, "pooler_dropout"),
-        pooler_hidden_act=activation_name(config, "pooler_hidden_act", default="gelu"),
-        position_biased_input=config.boolean("position_biased_input", default=True),
+        classifier_dropout=share(config, "cls_dropout") if apart else common["hidden_dropout"],
         legacy=config.boolean("legacy", default=True),
-        **deberta.distance_sizes(config),
         **found,
     )
 

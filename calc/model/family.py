@@ -120,6 +120,11 @@ class Architecture:
         """The architecture as people call it."""
         return self.family.types[self.model_type]
 
+    @property
+    def text(self) -> Dims:
+        """The sizes of what works on tokens: of a model that sees, its text model's."""
+        return getattr(self.dims, "text", self.dims)
+
 
 class UnknownArchitecture(ValueError):
     """A model type that no family mirrors yet."""

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from calc.autograd.convolution import conv1d
 from calc.autograd.elementwise import activation, add, cast
-from calc.autograd.images import grid_sampled, joined, turned, unbound
+from calc.autograd.images import grid_sampled, turned
 from calc.autograd.tensor import Tensor, empty
 from calc.model import glm4_moe, llama
 from calc.model.activations import activation_name, gated
@@ -25,8 +25,9 @@ from calc.model.glm import GlmDims, beginnings_rotated, sandwich_block
 from calc.model.modules import Modules
 from calc.model.norms import layer_norm, rms_norm
 from calc.model.qwen2_5_vl import QwenTowerDims, Windows, inputs, text_rotation, turns, windowed_attention
+from calc.model.qwen2_vl import features
 from calc.model.rotary import Rotation
-from calc.model.vision import Seeing, Sight, body, head, images, patch_embedding, shared
+from calc.model.vision import Seeing, Sight, body, head, patch_embedding, shared
 from calc.model.vision import part as inner
 
 HOME = "model.visual"
@@ -72,14 +73,7 @@ class Glm4vDims(Seeing):
 
     def look(self, m: Modules, sight: Sight) -> Tensor:
         """Images to features, (images·tokens, hidden_size)."""
-        pixels = cast(m.given[0], m.recipe.dtype)
-        with self.tower(m, sight.patches, one_sequence=True):
-            last = tower(m, pixels, sight, images(m))
-        with self.projector(m, sight.tokens):
-            merged = unbound(merger(m, last, self.vision))
-        m.seen += [last, merged]
-        del last, pixels
-        return cast(joined(merged), m.recipe.dtype)
+        return features(self, m, sight, tower, merger)
 
     def arranged(self, m: Modules) -> list[Tensor]:
         """Position of each token in time, height and width."""

@@ -8,16 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from calc.autograd.elementwise import add, cast, scale, softmax
-from calc.autograd.routing import topk
+from calc.autograd.elementwise import add, scale
 from calc.autograd.shapes import reshape
 from calc.autograd.tensor import Tensor
 from calc.model.config import Config, ConfigError
 from calc.model.decoder import masks, pre_norm, sizes
-from calc.model.experts import MixtureDims, chosen, experts, routed_logits
+from calc.model.experts import MixtureDims, chosen, routed_logits
 from calc.model.family import Dims, Family, rotary_buffers
 from calc.model.granite import head
-from calc.model.granite_moe import shared_mlp
+from calc.model.granite_moe import of_chosen, shared_mlp
 from calc.model.llama import self_attention
 from calc.model.modules import Modules
 from calc.model.norms import rms_norm
@@ -77,11 +76,7 @@ def feed(m: Modules, x: Tensor) -> Tensor:
 def mixture(m: Modules, x: Tensor) -> Tensor:
     """Softmax over the chosen experts only."""
     x = reshape(x, x.shape)  # gradients of router and experts meet in this view, before that of the feed-forward
-    logits = cast(routed_logits(m, "block_sparse_moe.router", x), "fp32")
-    values, places = topk(logits, m.c.num_experts_per_tok)
-    weights = cast(softmax(values), x.dtype)
-    del values
-    return experts(m, "block_sparse_moe.experts", x, (logits, weights, places))
+    return of_chosen(m, x, routed_logits(m, "block_sparse_moe.router", x))
 
 
 def dims(config: Config) -> Dims:

@@ -38,7 +38,12 @@ def feed(m: Modules, x: Tensor) -> Tensor:
 
 def mixture(m: Modules, x: Tensor) -> Tensor:
     """Softmax over the chosen experts only."""
-    logits = cast(m.linear("block_sparse_moe.router", x, m.c.num_experts, role="router"), "fp32")
+    return of_chosen(m, x, m.linear("block_sparse_moe.router", x, m.c.num_experts, role="router"))
+
+
+def of_chosen(m: Modules, x: Tensor, logits: Tensor) -> Tensor:
+    """The chosen experts' results, weighted by a softmax over them, from the router's logits (rows, num_experts)."""
+    logits = cast(logits, "fp32")
     values, places = topk(logits, m.c.num_experts_per_tok)
     weights = cast(softmax(values), x.dtype)
     del values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from calc.autograd.elementwise import activation, cast
@@ -28,7 +29,7 @@ from calc.model.qwen2_5_vl import (
     windowed_attention,
 )
 from calc.model.rotary import Rotation
-from calc.model.vision import Sight, body, head, images, patch_embedding, shared
+from calc.model.vision import Seeing, Sight, body, head, images, patch_embedding, shared
 from calc.model.vision import part as inner
 
 
@@ -38,14 +39,21 @@ class Qwen2Seeing(QwenDims):
 
     def look(self, m: Modules, sight: Sight) -> Tensor:
         """Images to features, (images·tokens, hidden_size)."""
-        pixels = cast(m.given[0], m.recipe.dtype)
-        with self.tower(m, sight.patches, one_sequence=True):
-            last = tower(m, pixels, sight, images(m))
-        with self.projector(m, sight.tokens):
-            merged = unbound(merger(m, last, self.vision))
-        m.seen += [last, merged]
-        del last, pixels
-        return cast(joined(merged), m.recipe.dtype)
+        return features(self, m, sight, tower, merger)
+
+
+def features(
+    c: Seeing, m: Modules, sight: Sight, tower: Callable[..., Tensor], merger: Callable[..., Tensor]
+) -> Tensor:
+    """Images through a tower that takes all patches as one sequence, and a merger: (images·tokens, hidden_size)."""
+    pixels = cast(m.given[0], m.recipe.dtype)
+    with c.tower(m, sight.patches, one_sequence=True):
+        last = tower(m, pixels, sight, images(m))
+    with c.projector(m, sight.tokens):
+        merged = unbound(merger(m, last, c.vision))
+    m.seen += [last, merged]
+    del last, pixels
+    return cast(joined(merged), m.recipe.dtype)
 
 
 def tower(m: Modules, pixels: Tensor, sight: Sight, count: int) -> Tensor:
